@@ -1,0 +1,1 @@
+"""Environments, policies, runner, tables and figures."""

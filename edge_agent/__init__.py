@@ -1,0 +1,1 @@
+"""The edge daemon: one tenant's memory plane."""

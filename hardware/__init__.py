@@ -1,0 +1,1 @@
+"""Power rails and the arm (near-empty until the hardware part lands)."""

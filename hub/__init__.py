@@ -1,0 +1,1 @@
+"""The hub daemon: archive, regeneration and the ledger of many edges."""

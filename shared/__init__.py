@@ -1,0 +1,1 @@
+"""What edge, hub and hardware hold in common; imports none of them."""

@@ -1,0 +1,1 @@
+"""The paper's maths: pure functions, no files, sockets, clocks or randomness."""
