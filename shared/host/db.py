@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from shared.errors import Code, CrystalError, IntegrityError, PermanentError, TransientError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 Row = tuple[Any, ...]
-Parameters = Union[Sequence[Any], Mapping[str, Any]]
+Parameters = Sequence[Any] | Mapping[str, Any]
 
 # Longer than any chunk of ours, far shorter than the watchdog's 30 s: a stuck lock must surface as an error.
 BUSY_TIMEOUT_MS = 5_000
