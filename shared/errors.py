@@ -57,6 +57,7 @@ class Code(str, Enum):
     GAP = "gap"
     STALE_EPOCH = "stale_epoch"
     FENCED = "fenced"
+    NO_SESSION = "no_session"
     HUB_UNAVAILABLE = "hub_unavailable"
     SOURCE_ABSENT = "source_absent"
     QUOTA = "quota"

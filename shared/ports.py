@@ -134,6 +134,13 @@ class DraftRequest:
     invariants: tuple[str, ...]
     neighbours: tuple[str, ...]
     max_tokens: int
+    kind: Kind = Kind.MESSAGE
+    record: bytes = b""
+    """The base's record, which the gate reads: the hub may not hold it."""
+    stage: int = 0
+    serving_tokens: int = 0
+    """n of Eq. 10 so far; the hub caps the stage at rho times this."""
+    cap_tokens: int = 0
 
 
 @dataclass(frozen=True)
