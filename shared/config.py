@@ -82,6 +82,16 @@ class MemoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """zstd level of a squeeze."""
 
 
+class IdleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When promotions, archive-ahead and tidying may run."""
+
+    window_s: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)] = 0.25
+    """No recall for this long opens an idle window."""
+    patience_s: Annotated[float, msgspec.Meta(ge=0.0, le=86400.0)] = 30.0
+    """After so long without a window, one entry is moved every `pace_s`."""
+    pace_s: Positive = 1.0
+
+
 class EdgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything `crystalmem edge run` reads. Every key has a default: no file is needed."""
 
@@ -91,6 +101,7 @@ class EdgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archive: ArchiveConfig = msgspec.field(default_factory=ArchiveConfig)
     link: LinkConfig = msgspec.field(default_factory=LinkConfig)
     door: DoorConfig = msgspec.field(default_factory=DoorConfig)
+    idle: IdleConfig = msgspec.field(default_factory=IdleConfig)
 
     @property
     def directory(self) -> Path:
