@@ -23,7 +23,9 @@ BUSY_TIMEOUT_MS = 5_000
 WAL_LIMIT_BYTES = 1 << 20
 AUTO_VACUUM_INCREMENTAL = 2
 SYNCHRONOUS_FULL = 2
-RESTORE_HINT = "Keep the file as evidence, then restore the newest backup or move the file aside to start empty"
+RESTORE_HINT = (
+    "Keep the file as evidence, then restore the newest backup or move the file aside to start empty"
+)
 _MIGRATION_NAME = re.compile(r"(\d{3})_[a-z0-9_]+\.sql")
 
 
@@ -70,12 +72,17 @@ class Database:
         rows = self.query(sql, parameters)
         return rows[0] if rows else None
 
+    def script(self, sql: str) -> None:
+        """Run several statements, each to its end; the caller brings its own BEGIN and COMMIT."""
+        with _translated(self.path):
+            self._connection.executescript(sql)
+
     def shrink(self) -> bool:
         """Give free pages back to the file system; False where a reader kept the WAL from being emptied."""
         if self._connection.in_transaction:
             raise PermanentError(Code.INTERNAL, "shrink inside a transaction would commit it")
         # executescript steps the pragma to its end; execute() frees one page a call.
-        self._script("PRAGMA incremental_vacuum")
+        self.script("PRAGMA incremental_vacuum")
         busy, _, _ = self.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]
         return not busy
 
@@ -111,70 +118,12 @@ class Database:
         with _translated(self.path):
             return self._connection.execute(sql, parameters)
 
-    def _script(self, sql: str) -> None:
-        with _translated(self.path):
-            self._connection.executescript(sql)
-
     def _check(self, pragma: str) -> None:
         finding = self.query(pragma)[0][0]
         if finding != "ok":
             raise IntegrityError(
                 Code.CORRUPT, "the store is damaged", hint=RESTORE_HINT, path=str(self.path), finding=finding
             )
-
-    def _prepare(self, page_size_bytes: int) -> None:
-        fresh = self.query("PRAGMA page_count")[0][0] == 0
-        if fresh:
-            # Both are fixed by the first write; switching to WAL is such a write.
-            self._pragma("page_size", page_size_bytes)
-            self._pragma("auto_vacuum", AUTO_VACUUM_INCREMENTAL)
-        page_size_bytes = self.query("PRAGMA page_size")[0][0]
-        self._pragma("journal_mode", "wal")
-        self._pragma("synchronous", SYNCHRONOUS_FULL)
-        self._pragma("foreign_keys", 1)
-        self._pragma("secure_delete", 1)
-        self._pragma("busy_timeout", BUSY_TIMEOUT_MS)
-        self._pragma("journal_size_limit", WAL_LIMIT_BYTES)
-        self._pragma("wal_autocheckpoint", WAL_LIMIT_BYTES // page_size_bytes)
-        self._expect("auto_vacuum", AUTO_VACUUM_INCREMENTAL)
-        if not fresh:
-            self.quick_check()
-
-    def _pragma(self, name: str, value: int | str) -> None:
-        self.query(f"PRAGMA {name} = {value}")
-        self._expect(name, value)
-
-    def _expect(self, name: str, value: int | str) -> None:
-        found = self.query(f"PRAGMA {name}")[0][0]
-        if found != value:
-            raise PermanentError(
-                Code.DISK_ERROR,
-                f"SQLite did not accept PRAGMA {name}",
-                hint="Put the data on a local file system that supports WAL and locks",
-                path=str(self.path),
-                wanted=value,
-                found=found,
-            )
-
-    def _migrate(self, schema: Traversable) -> None:
-        version = self.query("PRAGMA user_version")[0][0]
-        scripts = _migrations(schema)
-        if version > len(scripts):
-            raise PermanentError(
-                Code.SCHEMA_TOO_NEW,
-                "the store was written by a newer version",
-                hint="Install that version again, or restore a backup that was made before the upgrade",
-                path=str(self.path),
-                found=version,
-                known=len(scripts),
-            )
-        for number, sql in enumerate(scripts[version:], start=version + 1):
-            try:
-                self._script(f"BEGIN IMMEDIATE;\n{sql}\n;PRAGMA user_version = {number};\nCOMMIT;")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._run("ROLLBACK")
-                raise
 
 
 def open_db(path: Path, schema: Traversable, *, page_size_bytes: int = 4096) -> Database:
@@ -187,17 +136,73 @@ def open_db(path: Path, schema: Traversable, *, page_size_bytes: int = 4096) -> 
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
     database = Database(connection, path)
     try:
-        database._prepare(page_size_bytes)
-        database._migrate(schema)
+        _prepare(database, page_size_bytes)
+        _migrate(database, schema)
     except BaseException:
         connection.close()
         raise
     return database
 
 
+def _prepare(database: Database, page_size_bytes: int) -> None:
+    fresh = database.query("PRAGMA page_count")[0][0] == 0
+    if fresh:
+        # Both are fixed by the first write; switching to WAL is such a write.
+        _pragma(database, "page_size", page_size_bytes)
+        _pragma(database, "auto_vacuum", AUTO_VACUUM_INCREMENTAL)
+    page_size_bytes = database.query("PRAGMA page_size")[0][0]
+    _pragma(database, "journal_mode", "wal")
+    _pragma(database, "synchronous", SYNCHRONOUS_FULL)
+    _pragma(database, "foreign_keys", 1)
+    _pragma(database, "secure_delete", 1)
+    _pragma(database, "busy_timeout", BUSY_TIMEOUT_MS)
+    _pragma(database, "journal_size_limit", WAL_LIMIT_BYTES)
+    _pragma(database, "wal_autocheckpoint", WAL_LIMIT_BYTES // page_size_bytes)
+    _expect(database, "auto_vacuum", AUTO_VACUUM_INCREMENTAL)
+    if not fresh:
+        database.quick_check()
+
+
+def _pragma(database: Database, name: str, value: int | str) -> None:
+    database.query(f"PRAGMA {name} = {value}")
+    _expect(database, name, value)
+
+
+def _expect(database: Database, name: str, value: int | str) -> None:
+    found = database.query(f"PRAGMA {name}")[0][0]
+    if found != value:
+        raise PermanentError(
+            Code.DISK_ERROR,
+            f"SQLite did not accept PRAGMA {name}",
+            hint="Put the data on a local file system that supports WAL and locks",
+            path=str(database.path),
+            wanted=value,
+            found=found,
+        )
+
+
+def _migrate(database: Database, schema: Traversable) -> None:
+    version = database.query("PRAGMA user_version")[0][0]
+    scripts = _migrations(schema)
+    if version > len(scripts):
+        raise PermanentError(
+            Code.SCHEMA_TOO_NEW,
+            "the store was written by a newer version",
+            hint="Install that version again, or restore a backup that was made before the upgrade",
+            path=str(database.path),
+            found=version,
+            known=len(scripts),
+        )
+    for number, sql in enumerate(scripts[version:], start=version + 1):
+        # A script that fails leaves its transaction open; closing the connection rolls it back.
+        database.script(f"BEGIN IMMEDIATE;\n{sql}\n;PRAGMA user_version = {number};\nCOMMIT;")
+
+
 def _migrations(schema: Traversable) -> list[str]:
     """The scripts in order; a gap or a foreign name is a packaging fault."""
-    files = sorted((item for item in schema.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
+    files = sorted(
+        (item for item in schema.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name
+    )
     for expected, item in enumerate(files, start=1):
         match = _MIGRATION_NAME.fullmatch(item.name)
         if match is None or int(match[1]) != expected:
@@ -209,7 +214,7 @@ def _migrations(schema: Traversable) -> list[str]:
 
 @contextlib.contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """The one place where sqlite's errors become ours; mistakes in our SQL and constraints pass as they are."""
+    """The one place where sqlite's errors become ours; constraints and mistakes in our SQL pass."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -223,7 +228,9 @@ def _translate(error: sqlite3.DatabaseError, path: Path) -> CrystalError | None:
     # By message, because Python 3.10 does not carry SQLite's result code.
     text = str(error)
     if "disk is full" in text:
-        return TransientError(Code.DISK_FULL, "no space left for the store", hint="Free disk space", path=str(path))
+        return TransientError(
+            Code.DISK_FULL, "no space left for the store", hint="Free disk space", path=str(path)
+        )
     if "malformed" in text or "not a database" in text:
         return IntegrityError(
             Code.CORRUPT, "the store is damaged", hint=RESTORE_HINT, path=str(path), finding=text

@@ -1,17 +1,15 @@
-"""What the daemons ask of the file system: where things live, a single owner, a size."""
+"""What the daemons ask of the file system: a directory with a single owner, and its size."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
 from shared.errors import Code, PermanentError
 
-APPLICATION = "crystalmem"
 LOCK_NAME = "lock"
 
 
@@ -70,35 +68,3 @@ def directory_bytes(path: Path) -> int:
             except FileNotFoundError:
                 continue
     return total
-
-
-def data_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where a daemon keeps its data: systemd's StateDirectory, else the XDG data home."""
-    return _first_of(environment, "STATE_DIRECTORY") or _xdg(environment, "XDG_DATA_HOME", ".local/share")
-
-
-def config_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where a person's configuration lies."""
-    return _first_of(environment, "CONFIGURATION_DIRECTORY") or _xdg(environment, "XDG_CONFIG_HOME", ".config")
-
-
-def runtime_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where sockets live: systemd's RuntimeDirectory, else the XDG one, else beside the data."""
-    given = _first_of(environment, "RUNTIME_DIRECTORY")
-    if given is not None:
-        return given
-    runtime = environment.get("XDG_RUNTIME_DIR", "")
-    return Path(runtime) / APPLICATION if os.path.isabs(runtime) else data_directory(environment) / "run"
-
-
-def _first_of(environment: Mapping[str, str], name: str) -> Path | None:
-    """systemd joins several directories with colons; ours has one."""
-    first = environment.get(name, "").split(":")[0]
-    return Path(first) if first else None
-
-
-def _xdg(environment: Mapping[str, str], name: str, fallback: str) -> Path:
-    """The XDG rule: a relative path is to be ignored."""
-    given = environment.get(name, "")
-    base = Path(given) if os.path.isabs(given) else Path(environment.get("HOME") or Path.home()) / fallback
-    return base / APPLICATION

@@ -14,7 +14,7 @@ ELLIPSIS = "…"
 
 
 def configure(*, level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Send every log of this process to `stream` (stderr), one line each; call once, at the composition root."""
+    """Send every log of this process to `stream` (stderr), one line each; the composition root calls it."""
     stream = sys.stderr if stream is None else stream
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -38,7 +38,11 @@ def configure(*, level: int = logging.INFO, stream: TextIO | None = None) -> Non
     root.handlers[:] = [handler]
     root.setLevel(level)
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *before,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         wrapper_class=BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,

@@ -166,7 +166,7 @@ def run_service(
     """Run `daemon` to its end and return the exit code.
 
     The daemon starts its workers, says ready(), waits for `supervisor.stop` and cleans up before it returns.
-    SIGTERM, SIGINT and a worker's death all set `stop`; a second signal or STOP_GRACE_S cuts the clean-up off.
+    SIGTERM, SIGINT and a worker's death all set `stop`; a second signal or STOP_GRACE_S cuts it off.
     """
     return anyio.run(_serve, daemon, clock, notifier or Notifier())
 

@@ -86,6 +86,18 @@ def dealer(context: zmq.asyncio.Context, endpoint: str, keys: KeyPair, hub_key: 
     return socket
 
 
+def stranger(context: zmq.asyncio.Context, hub_key: bytes | None) -> zmq.asyncio.Socket:
+    """An unconnected socket that the hub must refuse: a throw-away key, or (None) no key at all."""
+    socket = context.socket(zmq.DEALER)
+    socket.setsockopt(zmq.LINGER, 0)
+    if hub_key is not None:
+        public, secret = zmq.curve_keypair()
+        socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
+        socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
+        socket.setsockopt(zmq.CURVE_SERVERKEY, hub_key)
+    return socket
+
+
 def zap_socket(context: zmq.asyncio.Context) -> zmq.asyncio.Socket:
     """Where libzmq asks whether a key may come in; in this process only."""
     socket = context.socket(zmq.REP)

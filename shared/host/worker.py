@@ -23,7 +23,7 @@ class WorkerThread:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def run(self, job: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """The job's result or its error. A cancelled caller still waits for the job: no half-known commits."""
+        """The job's result or its error. A cancelled caller waits for it too: no half-known commits."""
 
         def beating() -> T:
             with self.pulse.busy():

@@ -1,0 +1,86 @@
+# Everything from python3 alone: each target makes the virtual environment it needs and reuses it
+# until requirements.lock or pyproject.toml changes.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK_HASH := $(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-64)
+STAMP := $(VENV)/.stamp-$(LOCK_HASH)
+STAMP_310 := .venv-py310/.stamp-$(LOCK_HASH)
+STAMP_312 := .venv-py312/.stamp-$(LOCK_HASH)
+# The newest matching pyenv interpreter, else one on the path, else nothing.
+find_python = $(shell ls -d $(HOME)/.pyenv/versions/$(1).*/bin/python 2>/dev/null | sort -V | tail -n 1 | grep . || command -v python$(1))
+PYTHON_310 = $(call find_python,3.10)
+PYTHON_312 = $(call find_python,3.12)
+# Two workers: the suite has two cores.
+PYTEST := -m pytest -W error -n 2
+PORTABLE_TESTS := tests/unit tests/wire tests/stateful
+
+.PHONY: help demo test check test-py310 test-py312 bench-sweep soak-crash lock clean
+
+help: ## Show the targets
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: $(STAMP) ## Memory hysteresis on real episodes, across two real daemons; writes out/demo
+	$(BIN)/crystalmem demo --out out/demo
+
+check: $(STAMP) ## Format, lint, types, import directions (nothing is run)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=client $(BIN)/lint-imports --no-cache
+
+test: check ## check, then every test with warnings as errors
+	$(BIN)/python $(PYTEST) tests
+
+test-py310: $(STAMP_310) ## The portable tests on Python 3.10 (the floor)
+	.venv-py310/bin/python $(PYTEST) $(PORTABLE_TESTS)
+
+test-py312: $(STAMP_312) ## The portable tests on Python 3.12
+	.venv-py312/bin/python $(PYTEST) $(PORTABLE_TESTS)
+
+bench-sweep: $(STAMP) ## Decide a sweep over a million entries, beside a heap
+	$(BIN)/python -m bench.sweep
+
+soak-crash: $(STAMP) ## 200 kill -9 during sweeps, promotions and writes
+	CRYSTALMEM_KILLS=200 $(BIN)/python -m pytest -W error --timeout 3600 tests/faults -k crash
+
+lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --extra bench --extra dev \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
+
+clean: ## Remove the virtual environments, caches and outputs
+	rm -rf .venv .venv-py310 .venv-py312 out build dist *.egg-info client/*.egg-info client/build \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# $(1) interpreter, $(2) environment, $(3) stamp
+define install
+	@if [ -z "$(1)" ] || ! command -v "$(1)" >/dev/null; then \
+		echo "$(2) needs a Python interpreter that is not installed here" >&2; exit 1; fi
+	@"$(1)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "Python 3.10 or newer is needed; $(1) is $$("$(1)" -V)" >&2; exit 1; }
+	@"$(1)" -c 'import venv, ensurepip' 2>/dev/null || { \
+		v=$$("$(1)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		echo "The venv module of $(1) is missing. Install the package python3-venv (or python$$v-venv)," \
+			"for example: apt-get install python3-venv" >&2; exit 1; }
+	rm -f $(2)/.stamp-*
+	"$(1)" -m venv $(2)
+	$(2)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(2)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $(3)
+endef
+
+$(STAMP):
+	$(call install,$(PYTHON),$(VENV),$@)
+
+$(STAMP_310):
+	$(call install,$(PYTHON_310),.venv-py310,$@)
+
+$(STAMP_312):
+	$(call install,$(PYTHON_312),.venv-py312,$@)
