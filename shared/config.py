@@ -122,7 +122,6 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     api_key_file: str = ""
     timeout_s: Positive = 30.0
     max_tokens: Annotated[int, msgspec.Meta(ge=16, le=8192)] = 1024
-    judge: bool = False
 
 
 class HubConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
