@@ -1,0 +1,157 @@
+"""Eq. 6 energies and the lower convex hull of each entry's (bytes, energy) points, all entries at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.memory.model import Ladder, Rung, SweepColumns
+
+Float32s = NDArray[np.float32]
+
+# Rows worked on at a time: some 25 float32 temporaries of this length stay in a core's L2 cache.
+_CHUNK = 16_384
+_NEVER = np.float32(np.inf)
+# Stands above every real size; finite, so that a difference with it is never inf - inf.
+_ABOVE_ALL = np.finfo(np.float32).max
+
+
+@dataclass(frozen=True)
+class Hull:
+    """Moves on the hulls, column layout: [m, i] is entry i's move into ladder position m + 1.
+
+    price: delta eta / delta mu, non-decreasing down an entry's moves; inf where it has no such move.
+    freed_bytes: what the move frees, counted from the hull point before it; 0 where there is no move.
+    With evictions, the last row is the move into position len(ladder.rungs), "evicted".
+    """
+
+    price: Float32s
+    freed_bytes: Float32s
+
+
+def energy(value: Float32s, utility: float, tau: float, tokens: Float32s) -> Float32s:
+    """Eq. 6: utility forgone at a rung plus the anticipated cost of buying it back."""
+    eta: Float32s = value * np.float32(1.0 - utility) + np.float32(tau) * tokens
+    return eta
+
+
+def energies(columns: SweepColumns, ladder: Ladder, tau: float) -> Float32s:
+    """Eq. 6 for every entry and rung, shape (rungs, entries); inf where a rung is not offered."""
+    value = _worth(columns)
+    eta = np.empty((len(ladder.rungs), value.size), np.float32)
+    for position, spec in enumerate(ladder.rungs):
+        eta[position] = energy(value, spec.utility, tau, columns.tokens[:, position])
+        eta[position][~np.isfinite(columns.size_bytes[:, position])] = _NEVER
+    return eta
+
+
+def offered_sizes(size_bytes: Float32s, ladder: Ladder, position: NDArray[np.int8] | None = None) -> Float32s:
+    """Sizes with inf where a lossy rung saves less than the ladder's least saving (or is unknown).
+
+    The rung an entry stands on (`position`) is always offered. Column layout (Fortran order), which is
+    what `hull` reads fastest.
+    """
+    sizes = np.array(size_bytes, np.float32, order="F")
+    sizes[np.isnan(sizes)] = _NEVER
+    if ladder.min_saving > 0.0:
+        most = np.float32(1.0 - ladder.min_saving) * sizes[:, ladder.index(Rung.PACKED)]
+        for column, spec in enumerate(ladder.rungs):
+            if spec.rung.lossy:
+                refused = sizes[:, column] > most
+                if position is not None:
+                    refused &= position != column
+                sizes[refused, column] = _NEVER
+    return sizes
+
+
+def guard_limit(ladder: Ladder) -> int:
+    """Deepest position a guarded entry may take: SKELETAL, or the last rung above it."""
+    return max(k for k, spec in enumerate(ladder.rungs) if spec.rung <= Rung.SKELETAL)
+
+
+def hull(
+    columns: SweepColumns,
+    ladder: Ladder,
+    tau: float,
+    *,
+    guarded: NDArray[np.bool_] | None = None,
+    evictable: NDArray[np.bool_] | None = None,
+) -> Hull:
+    """Hull moves from each entry's present position down. Rows `guarded` end at `guard_limit`;
+    rows `evictable` may go on to their stub (r = 0, c = 0); None = no row is. Sizes count as whole
+    bytes, rounded up: then every sum of them is exact and a plan does not depend on summing order.
+    """
+    n = columns.value.size
+    rungs = len(ladder.rungs)
+    moves = rungs - 1 + (evictable is not None)
+    price = np.empty((moves, n), np.float32)
+    freed = np.empty((moves, n), np.float32)
+    limit = guard_limit(ladder)
+    size_bytes, tokens, worth = columns.size_bytes.T, columns.tokens.T, _worth(columns)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for start in range(0, n, _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            position, value = columns.position[rows], worth[rows]
+            size = [np.ceil(size_bytes[k, rows]) for k in range(rungs)]
+            eta = [energy(value, spec.utility, tau, tokens[k, rows]) for k, spec in enumerate(ladder.rungs)]
+            if guarded is not None:
+                for k in range(limit + 1, rungs):
+                    size[k] = np.where(guarded[rows] & (position < k), _NEVER, size[k])
+            if evictable is not None:
+                size.append(np.where(evictable[rows], np.ceil(columns.stub_bytes[rows]), _NEVER))
+                eta.append(value)
+            _descend(size, eta, position, price[:, rows], freed[:, rows])
+    return Hull(price, freed)
+
+
+def _worth(columns: SweepColumns) -> Float32s:
+    """v of Eq. 6 is never negative (and a NaN is worth nothing), so energy never falls down the ladder."""
+    worth: Float32s = np.fmax(columns.value, np.float32(0.0))
+    return worth
+
+
+def _descend(
+    size: list[Float32s], eta: list[Float32s], position: NDArray[np.int8], price: Float32s, freed: Float32s
+) -> None:
+    """Fill price and freed of one chunk of entries.
+
+    A point lies on the lower hull exactly when the steepest chord into it from above is no steeper
+    than the flattest chord from it down; the first of these is then its price. A point that is no
+    candidate gets eta = inf and the smallest size above it: chords into it are +inf, from it -inf.
+    """
+    count = len(size)
+    mu, height, present = _candidates(size, eta, position)
+    into = [np.full(position.size, -np.inf, np.float32) for _ in range(count)]
+    onward = [np.full(position.size, np.inf, np.float32) for _ in range(count)]
+    for upper in range(count - 1):
+        for lower in range(upper + 1, count):
+            chord = (height[lower] - height[upper]) / (mu[upper] - mu[lower])
+            np.maximum(into[lower], chord, out=into[lower])
+            np.minimum(onward[upper], chord, out=onward[upper])
+    held = np.where(position == 0, mu[0], np.float32(0.0))
+    for k in range(1, count):
+        vertex = present[k] & (into[k] <= onward[k])
+        moved = vertex & (position < k)
+        # Prices are not negative; the clip is for tokens that fall down the ladder, against the contract.
+        price[k - 1] = np.where(moved, np.maximum(into[k], np.float32(0.0)), _NEVER)
+        freed[k - 1] = np.where(moved, held - mu[k], np.float32(0.0))
+        held = np.where(vertex, mu[k], held)
+
+
+def _candidates(
+    size: list[Float32s], eta: list[Float32s], position: NDArray[np.int8]
+) -> tuple[list[Float32s], list[Float32s], list[NDArray[np.bool_]]]:
+    """Points at or below the present one that are smaller than all candidates above them."""
+    mu: list[Float32s] = []
+    height: list[Float32s] = []
+    present: list[NDArray[np.bool_]] = []
+    smallest = np.full(position.size, _ABOVE_ALL, np.float32)
+    for k, (bytes_here, eta_here) in enumerate(zip(size, eta, strict=True)):
+        offered = np.where(position <= k, bytes_here, _NEVER)
+        present.append(offered < smallest)
+        smallest = np.minimum(offered, smallest)
+        mu.append(smallest)
+        height.append(np.where(present[k], eta_here, _NEVER))
+    return mu, height, present
