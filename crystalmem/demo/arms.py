@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from shared.memory.cycle import DEEP, DEFINITION_1
-
-CYCLES: dict[str, tuple[float, ...]] = {"definition1": DEFINITION_1, "deep": DEEP}
 REFERENCE = "keep_all"
 
 
@@ -22,8 +19,6 @@ class Arm:
     archive: str = "never"
     eviction: str = "last_resort"
     model: bool = False
-    memory: dict[str, str] = field(default_factory=dict)
-    """Further keys of the edge's [memory] table."""
 
 
 ARMS: dict[str, Arm] = {
@@ -34,8 +29,17 @@ ARMS: dict[str, Arm] = {
         Arm("lru_packed", "LRU, packed entries", "lru", "packed"),
         Arm("paper", "CrystalMem, paper ladder, no hub", "crystalmem", "paper"),
         Arm("product", "CrystalMem, product ladder, no hub", "crystalmem", "product"),
-        Arm("product_archive", "CrystalMem, product ladder, hub archive", "crystalmem", "product", hub=True, archive="demoted"),
-        Arm("paper_llm", "CrystalMem, paper ladder, hub's model", "crystalmem", "paper", hub=True, model=True),
+        Arm(
+            "product_archive",
+            "CrystalMem, product ladder, hub archive",
+            "crystalmem",
+            "product",
+            hub=True,
+            archive="demoted",
+        ),
+        Arm(
+            "paper_llm", "CrystalMem, paper ladder, hub's model", "crystalmem", "paper", hub=True, model=True
+        ),
     )
 }
 

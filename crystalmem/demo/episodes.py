@@ -112,10 +112,11 @@ def _refuse(path: Path, problems: list[str]) -> None:
 def _lacking(dataset: Dataset) -> list[str]:
     problems = []
     if len(dataset.episodes) < MIN_EPISODES:
-        problems.append(f"{len(dataset.episodes)} episodes, at least {MIN_EPISODES} are needed for seven stages")
-    for split in ("serve", "measure"):
-        if not any(question.split == split for question in dataset.questions):
-            problems.append(f'no question with split "{split}"')
+        problems.append(
+            f"{len(dataset.episodes)} episodes, at least {MIN_EPISODES} are needed for seven stages"
+        )
+    asked = {question.split for question in dataset.questions}
+    problems += [f'no question with split "{split}"' for split in ("serve", "measure") if split not in asked]
     return problems
 
 
@@ -137,7 +138,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         _refuse(path, [f"it cannot be read: {problem.strerror or problem}"])
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> IO[bytes] | gzip.GzipFile:
     if path.suffix == ".xz":
         return lzma.open(path)
     if path.suffix == ".gz":
@@ -213,7 +214,12 @@ def _question(row: dict[str, Any], known: dict[str, Question]) -> Question:
 
 def _id(row: dict[str, Any], known: dict[str, Any]) -> str:
     value = row.get("id")
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_CHARS or not value.isprintable():
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or len(value) > MAX_ID_CHARS
+        or not value.isprintable()
+    ):
         raise _BadLine(f"id must be 1 to {MAX_ID_CHARS} printable characters, not {_shown(value)}")
     if value in known:
         raise _BadLine(f"duplicate id {_shown(value)}")

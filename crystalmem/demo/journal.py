@@ -1,4 +1,4 @@
-"""What the driver meant to write, put on disk before each call. The checker reads nothing else of the driver's."""
+"""What the driver meant to write, on the disk before each call: all that the checker reads of the driver."""
 
 from __future__ import annotations
 

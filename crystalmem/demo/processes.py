@@ -17,6 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
+
+from crystalmem.demo.results import Check
 from shared.errors import Code, PermanentError, TransientError
 
 # The entry point by import, so that it is this interpreter's and this tree's, whatever PATH says.
@@ -60,7 +63,9 @@ class Daemon:
             code = self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise TransientError(Code.TIMED_OUT, f"{self.name} did not stop within {STOP_S:g} s", log=self.log_tail()) from None
+            raise TransientError(
+                Code.TIMED_OUT, f"{self.name} did not stop within {STOP_S:g} s", log=self.log_tail()
+            ) from None
         if code != 0:
             raise PermanentError(Code.INTERNAL, f"{self.name} ended with status {code}", log=self.log_tail())
 
@@ -76,6 +81,7 @@ class Fleet:
         self.directory = directory
         self._daemons: list[Daemon] = []
         self._lock = threading.Lock()
+        self._closed = False
         # A unix socket's path has at most 107 bytes; the output directory's may be any length.
         self._sockets = Path(tempfile.mkdtemp(prefix="crystalmem-"))
 
@@ -85,9 +91,15 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for daemon in self._daemons:
-            daemon.kill()
+        self.kill()
         shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def kill(self) -> None:
+        """SIGKILL every daemon that still runs; nothing can be started after that."""
+        with self._lock:
+            self._closed = True
+            for daemon in self._daemons:
+                daemon.kill()
 
     def socket_path(self, name: str) -> Path:
         """Where a daemon may put its door."""
@@ -102,16 +114,20 @@ class Fleet:
             listener.bind(str(ready))
             environment = {**os.environ, "NOTIFY_SOCKET": str(ready)}
             environment.pop("WATCHDOG_USEC", None)
-            process = subprocess.Popen(
-                [*COMMAND, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-            daemon = Daemon(name, process, log)
             with self._lock:
+                if self._closed:
+                    raise TransientError(
+                        Code.INTERNAL, "the demo is ending; no daemon is started", daemon=name
+                    )
+                process = subprocess.Popen(
+                    [*COMMAND, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,
+                )
+                daemon = Daemon(name, process, log)
                 self._daemons.append(daemon)
             _await_ready(daemon, listener)
         return daemon
@@ -125,19 +141,52 @@ def _await_ready(daemon: Daemon, listener: socket.socket) -> None:
         if not daemon.running():
             raise PermanentError(Code.INTERNAL, f"{daemon.name} did not start", log=daemon.log_tail())
     daemon.kill()
-    raise TransientError(Code.TIMED_OUT, f"{daemon.name} was not ready within {READY_S:g} s", log=daemon.log_tail())
+    raise TransientError(
+        Code.TIMED_OUT, f"{daemon.name} was not ready within {READY_S:g} s", log=daemon.log_tail()
+    )
 
 
 def run_command(arguments: Sequence[str], cwd: Path) -> str:
     """Run one `crystalmem` command to its end; its standard output, or an error with what it said."""
     done = subprocess.run(
-        [*COMMAND, *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=READY_S
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=READY_S,
     )
     if done.returncode != 0:
         raise PermanentError(
-            Code.INTERNAL, f"`crystalmem {' '.join(arguments)}` failed", status=done.returncode, said=done.stderr[-_LOG_TAIL:]
+            Code.INTERNAL,
+            f"`crystalmem {' '.join(arguments)}` failed",
+            status=done.returncode,
+            said=done.stderr[-_LOG_TAIL:],
         )
     return done.stdout
+
+
+def run_checker(journal: Path, edge: Path, hub: Path | None) -> Check:
+    """`python -m crystalmem.demo.checker`: its findings."""
+    command = [
+        sys.executable,
+        "-m",
+        "crystalmem.demo.checker",
+        "--journal",
+        str(journal),
+        "--edge",
+        str(edge),
+    ]
+    if hub is not None:
+        command += ["--hub", str(hub)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=READY_S
+    )
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace")[-_LOG_TAIL:]
+        raise PermanentError(Code.INTERNAL, "the checker failed", said=said)
+    return msgspec.json.decode(done.stdout, type=Check)
 
 
 def free_port() -> int:
@@ -150,7 +199,9 @@ def free_port() -> int:
 def write_config(path: Path, tables: Mapping[str, Value | Mapping[str, Value]]) -> None:
     """A TOML file of plain keys and one level of tables."""
     # TOML reads JSON's strings, numbers and booleans as they are.
-    lines = [f"{key} = {json.dumps(value)}" for key, value in tables.items() if not isinstance(value, Mapping)]
+    lines = [
+        f"{key} = {json.dumps(value)}" for key, value in tables.items() if not isinstance(value, Mapping)
+    ]
     for name, table in tables.items():
         if isinstance(table, Mapping):
             lines += ["", f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]

@@ -1,4 +1,4 @@
-"""How a data set is cut into seven stages, and which questions each stage asks. All order comes from the seed."""
+"""How a data set is cut into seven stages, and what each stage asks; all order comes from the seed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def cut(dataset: Dataset, seed: int) -> Stream:
     """Cut a data set; PermanentError where no measuring question is about the first part."""
     first = int(len(dataset.episodes) * FIRST_SHARE)
     before, rest = dataset.episodes[:first], dataset.episodes[first:]
-    parts = [rest[len(rest) * part // (STAGES - 1) : len(rest) * (part + 1) // (STAGES - 1)] for part in range(STAGES - 1)]
+    parts = [
+        rest[len(rest) * part // (STAGES - 1) : len(rest) * (part + 1) // (STAGES - 1)]
+        for part in range(STAGES - 1)
+    ]
     writes = [(), *parts]  # stage 1 writes nothing: its content came before it
     known = {episode.id for episode in before}
     measuring = [question for question in dataset.questions if question.split == "measure"]

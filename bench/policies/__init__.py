@@ -1,0 +1,1 @@
+"""Retention policies that run inside the real edge daemon for comparison (`ports.Retention`)."""
