@@ -72,7 +72,7 @@ define install
 	rm -f $(2)/.stamp-*
 	"$(1)" -m venv $(2)
 	$(2)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(2)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	PYTHONWARNINGS=ignore $(2)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	touch $(3)
 endef
 
