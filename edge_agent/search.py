@@ -15,6 +15,7 @@ _MIN_RARE_TERMS = 3
 _MAX_TERMS = 48
 # An identifier in at most this many entries names them: they go first.
 _SHORTCUT_ENTRIES = 3
+_SHORTEST_STEM = 4
 
 _WORD = re.compile(r"[^\W_]+(?:[-_.:/][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
@@ -150,8 +151,12 @@ def _grams(word: str) -> list[str]:
 
 def _stem(word: str) -> str:
     """Light English suffix stripping, so that the vocabulary can be asked for a term's frequency."""
-    for suffix, least in (("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4)):
-        if word.endswith(suffix) and len(word) >= least and word.isascii() and not word.endswith("ss"):
+    if not word.isascii() or len(word) < _SHORTEST_STEM or word.endswith("ss"):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    for suffix in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM - 1:
             return word[: -len(suffix)]
     return word
 
