@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from enum import IntEnum
+from enum import Enum, IntEnum
+from itertools import pairwise
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -102,13 +103,18 @@ class Residue(Struct, frozen=True, array_like=True, tag=2):
 
 
 class Layers(Struct, frozen=True, array_like=True, tag=3):
-    """Layers that left the edge or soon will; acked, they are a source."""
+    """Layers that left the edge or soon will, shallowest first; acked, they are a source."""
 
     seq: Seq
     number: Number
     version: Version
     levelling: Levelling
     layers: Annotated[tuple[Layer, ...], Meta(min_length=1, max_length=8)]
+
+    def __post_init__(self) -> None:
+        rungs = [layer.rung_above for layer in self.layers]
+        if any(above >= below for above, below in pairwise(rungs)):
+            raise ValueError("layers must go down the ladder, each once")
 
 
 class State(Struct, frozen=True, array_like=True, tag=4):
@@ -262,6 +268,21 @@ class Archived(Struct, frozen=True, array_like=True, tag=34):
     layers: Layers_
     levelling: Levelling
     original: MaybePayload = b""
+
+
+class DraftFailure(str, Enum):
+    """Why there is no draft, before any gate looked. A gate's rejection is its own reason, in the same field."""
+
+    NO_MODEL = "no_model"
+    BUSY = "busy"
+    OVER_CAP = "over_cap"
+    UNREACHABLE = "unreachable"
+    TIMED_OUT = "timed_out"
+    HTTP_ERROR = "http_error"
+    BAD_REPLY = "bad_reply"
+    EMPTY = "empty"
+    TRUNCATED = "truncated"
+    NOT_FINISHED = "not_finished"
 
 
 class DraftReply(Struct, frozen=True, array_like=True, tag=35):

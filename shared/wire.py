@@ -25,6 +25,7 @@ from shared.messages import (
     Created,
     Delta,
     DraftAsk,
+    DraftFailure,
     DraftReply,
     EdgeMessage,
     Fetch,
@@ -57,6 +58,7 @@ __all__ = [
     "Created",
     "Delta",
     "DraftAsk",
+    "DraftFailure",
     "DraftReply",
     "EdgeMessage",
     "Fetch",
@@ -73,6 +75,7 @@ __all__ = [
     "State",
     "Welcome",
     "batch_message",
+    "decode_ack",
     "decode_batch",
     "decode_from_edge",
     "decode_from_hub",
@@ -116,6 +119,14 @@ def decode_from_hub(frame: bytes) -> HubMessage:
 def decode_batch(body: bytes) -> Batch:
     """As decode_from_edge, for the body of a BatchMessage."""
     return _decoded(_batch_decoder, body, MAX_BATCH_BYTES)
+
+
+def decode_ack(frame: bytes) -> Ack:
+    """An ack that was kept; SecurityError(MALFORMED) when the frame is anything else."""
+    message = decode_from_hub(frame)
+    if not isinstance(message, Ack):
+        raise SecurityError(Code.MALFORMED, "the frame is not an ack")
+    return message
 
 
 def batch_message(tenant: str, body: bytes) -> BatchMessage:
