@@ -1,0 +1,55 @@
+"""Invariants of an original: claims over its TRACE spans, kept only where the original entails them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from edge_agent.atoms import Atom, AtomClass
+from shared.memory import gate
+from shared.memory.evidence import Evidence
+from shared.memory.invariants import Invariant, InvariantType
+from shared.memory.tokens import clauses
+
+_TYPES = {
+    AtomClass.NUMBER: InvariantType.NUMBER,
+    AtomClass.DATE: InvariantType.DATE,
+    AtomClass.ID: InvariantType.ID,
+}
+_LONGEST_TUPLE = 8  # a longer list is cut into tuples that share an end
+
+
+def find_invariants(text: str, found: Sequence[Atom], trace: Sequence[Atom]) -> tuple[Invariant, ...]:
+    """Spans, tuples and outcome facts over the TRACE atoms among all that were found."""
+    keyed = [(index, atom) for index, atom in enumerate(trace) if atom.kind > AtomClass.PIECE]
+    if not keyed:
+        return ()
+    negative = {atom.clause for atom in found if atom.kind is AtomClass.NEGATION}
+    spans = [
+        Invariant(_TYPES.get(atom.kind, InvariantType.SPAN), (index,), atom.clause not in negative)
+        for index, atom in keyed
+    ]
+    relations: list[Invariant] = []
+    for clause, members in groupby(keyed, key=lambda pair: pair[1].clause):
+        group = list(members)
+        kind = InvariantType.OUTCOME if group[0][1].outcome else InvariantType.TUPLE
+        indexes = [index for index, _ in group]
+        if len(indexes) > 1 or kind is InvariantType.OUTCOME:
+            relations.extend(
+                Invariant(kind, tuple(chunk), clause not in negative) for chunk in _chunks(indexes)
+            )
+    candidates = (*sorted(spans, key=lambda claim: (claim.type, not claim.positive)), *relations)
+    # What the gate does not find in the original itself (an odd cut, a mark that composes) is no invariant.
+    evidence = Evidence(clauses(text))
+    failed = {
+        failure.invariant
+        for failure in gate.failures([text[a.start : a.end] for a in trace], candidates, evidence)
+    }
+    return tuple(claim for claim in candidates if claim not in failed)
+
+
+def _chunks(indexes: Sequence[int]) -> list[Sequence[int]]:
+    if len(indexes) <= _LONGEST_TUPLE:
+        return [indexes]
+    step = _LONGEST_TUPLE - 1
+    return [indexes[at : at + _LONGEST_TUPLE] for at in range(0, len(indexes) - 1, step)]

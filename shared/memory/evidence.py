@@ -1,0 +1,109 @@
+"""A text as the gate sees it: clauses of normal forms, and where each phrase stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shared.memory.tokens import Clause, clauses
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A span's normal form: whole tokens, in parts where the span itself runs over a clause's end."""
+
+    parts: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, text: str) -> Phrase:
+        """The normal form of a span."""
+        return cls(tuple(tuple(token.norm for token in clause.tokens) for clause in clauses(text)))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All tokens, parts end to end."""
+        return tuple(word for part in self.parts for word in part)
+
+
+class Evidence:
+    """Postings of a text's tokens by clause."""
+
+    def __init__(self, found: Sequence[Clause]) -> None:
+        self.clauses = tuple(found)
+        self._norms = [tuple(token.norm for token in clause.tokens) for clause in self.clauses]
+        self._postings: dict[str, list[tuple[int, int]]] = {}
+        for number, norms in enumerate(self._norms):
+            for position, word in enumerate(norms):
+                self._postings.setdefault(word, []).append((number, position))
+        self._places: dict[tuple[str, ...], dict[int, list[int]]] = {}
+        self.has_numbers = any(token.numeric for clause in self.clauses for token in clause.tokens)
+
+    @property
+    def words(self) -> list[str]:
+        """Every token in order."""
+        return [word for norms in self._norms for word in norms]
+
+    def has_word(self, word: str) -> bool:
+        """True where the token stands anywhere."""
+        return word in self._postings
+
+    def positive(self, clause: int) -> bool:
+        """False where the clause is negated."""
+        return not self.clauses[clause].negative
+
+    def clauses_with(self, phrase: Phrase) -> list[int]:
+        """Clauses in which the phrase begins; none when any part of it is missing."""
+        if not phrase.parts or not all(map(self._positions, phrase.parts)):
+            return []
+        return list(self._positions(phrase.parts[0]))
+
+    def holds(self, clause: int, phrase: Phrase) -> bool:
+        """True where the phrase begins in this clause."""
+        return bool(self._starts(clause, phrase))
+
+    def mark(self, phrases: Iterable[Phrase]) -> dict[int, list[tuple[int, Phrase]]]:
+        """Where any of these phrases begins, by clause."""
+        marks: dict[int, list[tuple[int, Phrase]]] = {}
+        for phrase in phrases:
+            for clause in self.clauses_with(phrase):
+                marks.setdefault(clause, []).extend((start, phrase) for start in self._starts(clause, phrase))
+        return marks
+
+    def in_order(self, clause: int, members: Sequence[Phrase], rivals: Sequence[int]) -> bool:
+        """True where the members stand in this clause in order, with no rival between one and the next."""
+        return any(self._chain(clause, members, end, rivals) for end in self._starts(clause, members[-1]))
+
+    def reversed_somewhere(self, before: Phrase, after: Phrase) -> bool:
+        """True where a clause holds both, and every `after` stands ahead of every `before`."""
+        for clause in self.clauses_with(before):
+            late = self._starts(clause, after)
+            if late and before != after and max(late) < min(self._starts(clause, before)):
+                return True
+        return False
+
+    def _chain(self, clause: int, members: Sequence[Phrase], end: int, rivals: Sequence[int]) -> bool:
+        """Walk back from `end`, always to the nearest earlier member: the tightest chain there is."""
+        at = end
+        for member in reversed(members[:-1]):
+            size = len(member.parts[0])
+            earlier = [start for start in self._starts(clause, member) if start + size <= at]
+            if not earlier or any(earlier[-1] + size <= rival < at for rival in rivals):
+                return False
+            at = earlier[-1]
+        return True
+
+    def _starts(self, clause: int, phrase: Phrase) -> list[int]:
+        return self._positions(phrase.parts[0]).get(clause, []) if phrase.parts else []
+
+    def _positions(self, part: tuple[str, ...]) -> dict[int, list[int]]:
+        """Clause number to start positions; found from the part's rarest token, once."""
+        places = self._places.get(part)
+        if places is None:
+            places = {}
+            offset = min(range(len(part)), key=lambda index: len(self._postings.get(part[index], ())))
+            for clause, position in self._postings.get(part[offset], ()):
+                start = position - offset
+                if start >= 0 and self._norms[clause][start : start + len(part)] == part:
+                    places.setdefault(clause, []).append(start)
+            self._places[part] = places
+        return places
