@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 SECOND_NS = 1_000_000_000
 
@@ -30,7 +31,7 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
-            await anyio.lowlevel.checkpoint()
+            await checkpoint()
             return
         sleeper = (self._now_ns + round(seconds * SECOND_NS), anyio.Event())
         self._sleepers.append(sleeper)

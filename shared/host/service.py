@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import sdnotify
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from shared.errors import CrystalError
 from shared.host.log import clean, get_logger
@@ -176,7 +176,7 @@ async def _serve(daemon: Callable[[Supervisor], Awaitable[None]], clock: Clock, 
         async with anyio.create_task_group() as group:
             supervisor = Supervisor(group, clock, notifier)
             with anyio.CancelScope() as main:
-                group.start_soon(_watch_signals, supervisor, main)
+                await group.start(_watch_signals, supervisor, main)
                 group.start_soon(_limit_stop, supervisor, main, clock)
                 try:
                     await daemon(supervisor)
@@ -188,8 +188,11 @@ async def _serve(daemon: Callable[[Supervisor], Awaitable[None]], clock: Clock, 
     return 1 if supervisor.failed else 0
 
 
-async def _watch_signals(supervisor: Supervisor, main: anyio.CancelScope) -> None:
+async def _watch_signals(
+    supervisor: Supervisor, main: anyio.CancelScope, *, task_status: TaskStatus[None]
+) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
         async for number in signals:
             _log.info("signal", signal=signal.Signals(number).name, again=supervisor.stop.is_set())
             if supervisor.stop.is_set():

@@ -1,0 +1,93 @@
+"""What the tree must and must not hold."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Folders of one machine: a path like these in the tree works nowhere else.
+MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:home|root|Users|work|farm|mnt|tmp|build)/[\w.-]+")
+REGISTRY = re.compile(r"--(?:extra-)?index-url|--find-links|--trusted-host|https?://")
+HEAVY = re.compile(r"^(?:torch|tensorflow|jax|transformers|onnxruntime|nvidia-|scipy|pandas)", re.MULTILINE)
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("not a git work tree")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+@pytest.mark.parametrize("folder", ["systemd", "deploy"])
+def test_folders_that_shadow_a_module_are_no_packages(folder: str) -> None:
+    assert (ROOT / folder).is_dir()
+    assert not list((ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", ["hardware", "bench", "deploy", "client"])
+def test_a_folder_says_what_lives_in_it(folder: str) -> None:
+    assert len((ROOT / folder / "README.md").read_text("utf-8").strip()) > 40
+
+
+def test_no_file_names_a_folder_of_one_machine() -> None:
+    found = []
+    for path in tracked():
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {match.group()}" for match in MACHINE_PATH.finditer(text)]
+    assert found == []
+
+
+def test_the_lock_names_no_registry_and_pins_every_package_by_hash() -> None:
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    assert not REGISTRY.search(lock)
+    packages = re.split(r"^(?=\w)", lock, flags=re.MULTILINE)[1:]
+    assert len(packages) > 50
+    for package in packages:
+        assert re.match(r"[\w.-]+==[\w.]+ ", package), package[:80]
+        assert "--hash=sha256:" in package, package[:80]
+
+
+def test_no_heavy_package_is_installed() -> None:
+    assert not HEAVY.search((ROOT / "requirements.lock").read_text("utf-8"))
+
+
+def test_no_module_is_longer_than_the_ceiling() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}: {lines}"
+        for path in tracked()
+        if path.suffix == ".py" and (lines := len(path.read_text("utf-8").splitlines())) > 400
+    ]
+    assert long == []
+
+
+def test_sql_stands_only_where_stores_live() -> None:
+    statement = re.compile(
+        r"\b(?:SELECT\s.+\sFROM|INSERT (?:OR \w+ )?INTO|DELETE FROM|UPDATE \w+ SET)\b", re.DOTALL
+    )
+    folders = ("shared", "edge_agent", "hub", "hardware", "crystalmem")
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if any(
+            statement.search(text)
+            for text in re.findall(r'"[^"\n]*"|"""(?:.|\n)*?"""', path.read_text("utf-8"))
+        )
+    }
+    assert {name for name in found if name.startswith(("shared/", "hardware/", "crystalmem/"))} <= {
+        "crystalmem/demo/checker.py",  # opens both files read-only, apart from our own code
+        "crystalmem/demo/packed.py",
+    }
