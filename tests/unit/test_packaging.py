@@ -1,4 +1,4 @@
-"""The distribution `crystalmem`: what its wheel holds, and that its metadata keep the promises of the project."""
+"""The distribution `crystalmem`: what its wheel holds, and what its metadata promise."""
 
 from __future__ import annotations
 
