@@ -7,59 +7,11 @@ import unicodedata
 from collections.abc import Iterable
 
 # Function words carry no answer; everything else, numbers included, counts.
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "her",
-        "his",
-        "i",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "of",
-        "on",
-        "or",
-        "she",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "they",
-        "this",
-        "to",
-        "was",
-        "were",
-        "when",
-        "where",
-        "which",
-        "who",
-        "will",
-        "with",
-        "you",
-        "your",
-    ]
-)
+_FUNCTION_WORDS = """
+a an and are as at be been by did do does for from had has have he her his i in into is it its of on or
+she that the their them then there they this to was were when where which who will with you your
+"""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 _WORD = re.compile(r"\w+")
 
 

@@ -133,16 +133,20 @@ def _edge_findings(wanted: Mapping[bytes, JournalRow], here: EdgeFiles) -> _Find
 def _hub_findings(wanted: Mapping[bytes, JournalRow], here: EdgeFiles, there: HubFile) -> _Findings:
     """Lost: acknowledged, not waiting at the edge, unknown to the hub. Another number is a change."""
     found = _against_journal(wanted, there.rows)
-    names = {row.id: row.number for row in here.live}
+    names: dict[bytes, set[int | None]] = {}
+    for row in here.live:
+        names.setdefault(row.id, set()).add(row.number)
     found.changed += [
-        row.id for row in there.rows if row.number is not None and names.get(row.id, row.number) != row.number
+        row.id
+        for row in there.rows
+        if row.number is not None and row.number not in names.get(row.id, {row.number})
     ]
     found.duplicated += [row.id for row in there.rows if row.creations > 1]
     held = {row.id for row in there.rows}
     found.lost = [
         row.id
         for row in wanted.values()
-        if row.acknowledged and row.id not in held and names.get(row.id) not in here.unsent
+        if row.acknowledged and row.id not in held and names.get(row.id, set()).isdisjoint(here.unsent)
     ]
     return found
 

@@ -110,9 +110,10 @@ def _fresh_directory(out: Path) -> Path:
 
 
 def _opening(dataset: Dataset, stream: Stream, options: DemoOptions) -> str:
+    parts = "/".join(str(len(stage.writes)) for stage in stream.stages)
     return (
         f"{dataset.name}: {len(dataset.episodes)} episodes, {dataset.text_bytes / 1024:.0f} KiB of text; "
-        f"{len(stream.before)} before stage 1, then {'/'.join(str(len(stage.writes)) for stage in stream.stages)}; "
+        f"{len(stream.before)} before stage 1, then {parts}; "
         f"{len(stream.fixed)} fixed measuring questions; seed {options.seed}"
     )
 
@@ -139,6 +140,7 @@ def _report(
     options: DemoOptions, dataset: Dataset, stream: Stream, cycles: dict[str, CycleResult], wall_s: float
 ) -> Report:
     reference = next(iter(cycles.values())).arms[REFERENCE]
+    disk, empty = reference.final_disk_bytes, reference.empty_bytes
     return Report(
         schema=SCHEMA,
         seed=options.seed,
@@ -148,10 +150,7 @@ def _report(
         violations=violations(cycles),
         broken=broken_promises(cycles),
         provision_bytes=provision_of(reference),
-        provision_from=(
-            f"keep-all's store of all {reference.entries} entries on disk ({reference.final_disk_bytes} bytes) "
-            f"less an empty store ({reference.empty_bytes})"
-        ),
+        provision_from=f"keep-all: {reference.entries} entries, {disk} bytes, less {empty} of an empty store",
         statements=_statements(options),
         not_promised=NOT_PROMISED,
         input=_input(dataset, stream),
