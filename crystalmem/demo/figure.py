@@ -110,7 +110,7 @@ def _draw_loop(axes: Axes, loop: _Loop) -> None:
 
 def _label_ends(axes: Axes, loops: Sequence[_Loop], room: float) -> None:
     """Name each loop beside its end, moved apart where ends meet."""
-    ends = sorted(((loop.capability[-1], loop.arm) for loop in loops), reverse=True)
+    ends = sorted(((loop.capability[-1], loop.arm) for loop in loops), key=lambda end: -round(end[0], 1))
     ceiling = float("inf")
     for end, arm in ends:
         place = min(end, ceiling - _LABEL_GAP * room)
@@ -122,5 +122,5 @@ def _label_ends(axes: Axes, loops: Sequence[_Loop], room: float) -> None:
             color=COLOURS.get(arm, "#777777"),
             fontsize=8.5,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.6},
+            arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.6, "relpos": (0.0, 0.5)},
         )
