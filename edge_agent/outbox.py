@@ -1,46 +1,231 @@
-"""What the link asks of the store: where it stands, the next batch, and what to do with the hub's answers."""
+"""What the hub has not heard yet: (seq, number, op) rows, and the one sealed batch in flight."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from enum import IntEnum
+from functools import partial
 
-from shared.wire import Ack
+from edge_agent.transaction import EPOCH_BYTES, Journal, Transaction
+from shared import wire
+from shared.errors import Code, IntegrityError
+from shared.host.db import Database
+from shared.messages import Ack, Batch, Created, Delta, Layers, Residue
+from shared.ports import Rng
+
+# A row of the outbox on disk, measured: seq, number, op, version and the cell around them.
+ROW_BYTES = 14
+# Ids, digest and numbers of a delta, without its payload.
+_DELTA_BYTES = 80
+
+
+class Op(IntEnum):
+    """Which delta of spec.md 5 a row becomes, from the entry as it is when the batch is sealed."""
+
+    CREATED = 1
+    RESIDUE = 2
+    LAYERS = 3
+    STATE = 4
+    FORGOTTEN = 5
 
 
 @dataclass(frozen=True)
-class OutboxState:
-    """What a hello says. `generation` is the hub's, as last heard (0 = never)."""
+class Waiting:
+    """One row of the outbox."""
 
-    tenant: str
-    epoch: bytes
-    highest_seq: int
-    acked_seq: int
-    chain: bytes
-    generation: int
+    seq: int
+    number: int
+    op: Op
+    version: int
 
 
-class Outbox(Protocol):
-    """Durable on return, every one of them. Run on the store's own thread."""
+@dataclass(frozen=True)
+class Acknowledged:
+    """What an ack settled: entries whose every layer is at the hub, and entries the hub knows as forgotten."""
 
-    async def hello(self) -> OutboxState: ...
+    archived: tuple[int, ...] = ()
+    forgotten: tuple[int, ...] = ()
 
-    async def sealed(self) -> bytes | None:
-        """The batch in flight, or the next one, sealed before it is returned; None = nothing waits."""
-        ...
 
-    async def acked(self, ack: Ack) -> None:
-        """Delete the batch's rows, move the chain, believe the archive except `not_archived`."""
-        ...
+Build = Callable[[Waiting], "Delta | None"]
 
-    async def advance(self, cursor: int, chain: bytes) -> bool:
-        """The hub is ahead: True when the batch in flight explains it, and then it counts as acked."""
-        ...
 
-    async def fenced(self, hub_generation: int) -> None:
-        """This copy is old: new epoch, every live entry queued again, no archived layer believed."""
-        ...
+class Outbox:
+    """Rows commit with the change they tell of; a repeated op on an entry is one row."""
 
-    async def resync(self, hub_generation: int) -> None:
-        """The hub has lost its tail: new epoch, every live entry queued again."""
-        ...
+    def __init__(self, database: Database, journal: Journal) -> None:
+        self._db = database
+        self._journal = journal
+        self._waiting: dict[tuple[int, Op], int] = {}
+        self._rows = 0
+        self._sent: bytes | None = None
+        self._sent_seq = 0
+        self._load()
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @property
+    def in_flight(self) -> bytes | None:
+        """The sealed batch that waits for its ack."""
+        return self._sent
+
+    def waits(self, number: int, op: Op) -> bool:
+        """True while this op of the entry has not been sealed."""
+        return (number, op) in self._waiting
+
+    def charged_bytes(self) -> int:
+        """What the queue and the batch in flight cost the budget."""
+        return ROW_BYTES * self._rows + len(self._sent or b"")
+
+    def queue(self, change: Transaction, number: int, op: Op, version: int) -> None:
+        """Tell the hub later; a row that already waits says it all."""
+        if (number, op) in self._waiting or not change.once((number, op)):
+            return
+        seq = change.count("seq") + 1
+        change.db.execute(
+            "INSERT INTO outbox (seq, number, op, version) VALUES (?, ?, ?, ?)", (seq, number, op, version)
+        )
+        change.after(partial(self._queued, number, op, seq))
+
+    def withdraw(self, change: Transaction, number: int, ops: Iterable[Op]) -> None:
+        """Forget what has not been sealed of an entry that goes."""
+        gone = {op: self._waiting[number, op] for op in ops if (number, op) in self._waiting}
+        change.db.executemany("DELETE FROM outbox WHERE seq = ?", ((seq,) for seq in gone.values()))
+        change.after(lambda: self._withdrawn(number, gone))
+
+    def seal(self, build: Build) -> bytes | None:
+        """The batch in flight; seals the next one from the present rows when none is."""
+        while self._sent is None and self._rows:
+            rows = self._head()
+            deltas, last_seq = _fill(rows, build)
+            with self._journal.write() as change:
+                if deltas:
+                    meta = change.meta
+                    body = wire.encode_batch(Batch(meta.epoch, meta.acked_seq, deltas[-1].seq, deltas))
+                    change.db.execute(
+                        "INSERT INTO sent (last_seq, body) VALUES (?, ?)", (deltas[-1].seq, body)
+                    )
+                    change.after(partial(self._sealed, body, deltas[-1].seq, rows))
+                else:
+                    self._delete(change, last_seq)
+        return self._sent
+
+    def settle(self, change: Transaction, chain: bytes, generation: int) -> tuple[Delta, ...]:
+        """The batch in flight was acked with this chain: its deltas; IntegrityError where the chain differs."""
+        body = self._sent
+        if body is None:
+            return ()
+        if wire.next_chain(change.meta.chain, body) != chain:
+            raise IntegrityError(
+                Code.CHAIN_MISMATCH,
+                "the hub acknowledged other bytes than were sent",
+                hint="Stop both sides and compare their stores; nothing was changed",
+            )
+        change.change(chain=chain, acked_seq=self._sent_seq, hub_generation=generation)
+        change.db.execute("DELETE FROM sent")
+        self._delete(change, self._sent_seq)
+        change.after(self._settled)
+        return wire.decode_batch(body).deltas
+
+    def explains(self, cursor: int, chain: bytes) -> bool:
+        """True where the batch in flight is exactly what the hub has and we have not seen acked."""
+        body = self._sent
+        return (
+            body is not None
+            and cursor == self._sent_seq
+            and wire.next_chain(self._journal.meta.chain, body) == chain
+        )
+
+    def covers(self, ack: Ack) -> bool:
+        """True where the ack is for the batch in flight."""
+        return self._sent is not None and (ack.epoch, ack.last_seq) == (
+            self._journal.meta.epoch,
+            self._sent_seq,
+        )
+
+    def restart(
+        self, change: Transaction, generation: int, rng: Rng, rows: Iterable[tuple[int, Op, int]]
+    ) -> None:
+        """A new epoch: what was queued or in flight is void, (number, op, version) rows are queued instead."""
+        change.change(
+            epoch=rng.bytes(EPOCH_BYTES), acked_seq=0, chain=wire.NO_CHAIN, hub_generation=generation
+        )
+        change.db.execute("DELETE FROM sent")
+        change.db.execute("DELETE FROM outbox")
+        change.db.executemany(
+            "INSERT INTO outbox (seq, number, op, version) VALUES (?, ?, ?, ?)",
+            ((change.count("seq") + 1, *row) for row in rows),
+        )
+        change.after(self._load)
+
+    def _load(self) -> None:
+        rows = self._db.query("SELECT last_seq, body FROM sent")
+        self._sent_seq, self._sent = rows[0] if rows else (0, None)
+        held = self._db.query("SELECT seq, number, op FROM outbox")
+        self._rows = len(held)
+        self._waiting = {(number, Op(op)): seq for seq, number, op in held if seq > self._sent_seq}
+
+    def _head(self) -> list[Waiting]:
+        return [
+            Waiting(seq, number, Op(op), version)
+            for seq, number, op, version in self._db.query(
+                "SELECT seq, number, op, version FROM outbox ORDER BY seq LIMIT ?",
+                (wire.BATCH_TARGET_DELTAS,),
+            )
+        ]
+
+    def _delete(self, change: Transaction, last_seq: int) -> None:
+        change.db.execute("DELETE FROM outbox WHERE seq <= ?", (last_seq,))
+        change.after(lambda: self._deleted(last_seq))
+
+    def _queued(self, number: int, op: Op, seq: int) -> None:
+        self._waiting[number, op] = seq
+        self._rows += 1
+
+    def _withdrawn(self, number: int, gone: dict[Op, int]) -> None:
+        for op in gone:
+            del self._waiting[number, op]
+        self._rows -= len(gone)
+
+    def _sealed(self, body: bytes, last_seq: int, rows: Iterable[Waiting]) -> None:
+        self._sent, self._sent_seq = body, last_seq
+        for row in rows:
+            if row.seq <= last_seq:
+                self._waiting.pop((row.number, row.op), None)
+
+    def _settled(self) -> None:
+        self._sent, self._sent_seq = None, 0
+
+    def _deleted(self, last_seq: int) -> None:
+        self._waiting = {key: seq for key, seq in self._waiting.items() if seq > last_seq}
+        self._rows = self._db.query("SELECT count(*) FROM outbox")[0][0]
+
+
+def _fill(rows: Iterable[Waiting], build: Build) -> tuple[tuple[Delta, ...], int]:
+    """Deltas up to the batch's target size (one alone may be larger), and the last seq looked at."""
+    deltas: list[Delta] = []
+    size = last_seq = 0
+    for row in rows:
+        delta = build(row)
+        if delta is not None:
+            size += _weight(delta)
+            if deltas and size > wire.BATCH_TARGET_BYTES:
+                break
+            deltas.append(delta)
+        last_seq = row.seq
+    return tuple(deltas), last_seq
+
+
+def _weight(delta: Delta) -> int:
+    """About what a delta adds to a batch."""
+    if isinstance(delta, Created):
+        payload = len(delta.original) + 5 * len(delta.links)
+    elif isinstance(delta, Residue):
+        payload = len(delta.payload)
+    elif isinstance(delta, Layers):
+        payload = sum(len(layer.payload) for layer in delta.layers)
+    else:
+        payload = 0
+    return _DELTA_BYTES + payload

@@ -1,0 +1,153 @@
+"""The store's side of the link: what sync asks of the outbox, and archive-ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import numpy as np
+
+from edge_agent.deltas import DeltaBuilder
+from edge_agent.entries import ArchiveMode
+from edge_agent.link import OutboxState
+from edge_agent.outbox import Acknowledged, Op
+from edge_agent.plane import Plane
+from edge_agent.table import NO_OVERLAY, Flag, Structured, lossy
+from edge_agent.transaction import Transaction
+from shared.memory.model import Rung
+from shared.messages import Ack, Created, Delta, Forgotten, Layers
+
+
+class Dispatch:
+    """Synchronous; whoever wires edge_agent.sync wraps it for the store's thread."""
+
+    def __init__(self, plane: Plane, builder: DeltaBuilder) -> None:
+        self._plane = plane
+        self._builder = builder
+
+    def state(self) -> OutboxState:
+        """Where the edge stands, for the hello."""
+        meta = self._plane.journal.meta
+        return OutboxState(meta.tenant, meta.epoch, meta.seq, meta.acked_seq, meta.chain, meta.hub_generation)
+
+    @property
+    def waiting(self) -> int:
+        """Rows that the hub has not acknowledged."""
+        return len(self._plane.outbox)
+
+    def sealed(self) -> bytes | None:
+        """The batch in flight, the same bytes until acked; the next where none is; None when nothing waits."""
+        return self._plane.outbox.seal(self._builder.build)
+
+    def acked(self, ack: Ack) -> Acknowledged:
+        """A durable ack: rows go, layers that the hub kept become a source. An ack of another batch does nothing."""
+        if not self._plane.outbox.covers(ack):
+            return Acknowledged()
+        return self._settle(ack.chain, ack.generation, frozenset(ack.not_archived), frozenset(ack.forgotten))
+
+    def advance(self, cursor: int, chain: bytes) -> bool:
+        """The hub is ahead: True where the batch in flight explains it."""
+        if not self._plane.outbox.explains(cursor, chain):
+            return False
+        # Whether the archive kept the layers is not known: no source is claimed, they are shipped again.
+        self._settle(chain, self._plane.journal.meta.hub_generation, None, frozenset())
+        return True
+
+    def fenced(self, hub_generation: int) -> None:
+        """This store ran from an old copy: new epoch, every live entry is told again, no archive is claimed."""
+        self._restart(hub_generation)
+
+    def resync(self, hub_generation: int) -> None:
+        """The hub lost its tail: as fenced."""
+        self._restart(hub_generation)
+
+    def ship(self, numbers: Iterable[int]) -> int:
+        """Archive ahead: queue the layers of exact entries that the hub lacks; how many were queued."""
+        plane = self._plane
+        if plane.archive is None or plane.archive is ArchiveMode.NEVER:
+            return 0
+        rows = plane.table.take([number for number in numbers if number in plane.table])
+        facts = rows["facts"]
+        wanted = rows[~lossy(facts["rung"]) & (facts["flags"] & (Flag.ARCHIVED | Flag.DAMAGED) == 0)]
+        fresh = [
+            (number, version)
+            for number, version in zip(wanted["number"].tolist(), wanted["version"].tolist(), strict=True)
+            if not plane.outbox.waits(number, Op.LAYERS)
+        ]
+        if fresh:
+            with plane.journal.write() as change:
+                for number, version in fresh:
+                    plane.tell(change, number, Op.LAYERS, version)
+        return len(fresh)
+
+    def _settle(
+        self, chain: bytes, generation: int, not_archived: frozenset[int] | None, forgotten: frozenset[int]
+    ) -> Acknowledged:
+        plane = self._plane
+        with plane.journal.write() as change:
+            deltas = plane.outbox.settle(change, chain, generation)
+            sources = [delta for delta in deltas if _archives(delta)]
+            if not_archived is None:
+                archived: tuple[int, ...] = ()
+                self._tell_again(change, sources)
+            else:
+                archived = self._mark(change, [delta for delta in sources if delta.seq not in not_archived])
+            buried = [(delta.number,) for delta in deltas if isinstance(delta, Forgotten)]
+            change.db.executemany("DELETE FROM tombstone WHERE number = ?", buried)
+        return Acknowledged(archived, tuple(delta.number for delta in deltas if delta.seq in forgotten))
+
+    def _tell_again(self, change: Transaction, sources: Iterable[Delta]) -> None:
+        for delta in sources:
+            if delta.number in self._plane.table:
+                op = Op.LAYERS if isinstance(delta, Layers) else Op.CREATED
+                self._plane.tell(change, delta.number, op, delta.version)
+
+    def _mark(self, change: Transaction, sources: Iterable[Delta]) -> tuple[int, ...]:
+        """Entries whose present version the hub can now give back whole."""
+        plane = self._plane
+        levels: dict[int, int | None] = {}
+        for delta in sources:
+            row = plane.table.get(delta.number)
+            if row is not None and int(row["version"]) == delta.version:
+                levels[delta.number] = delta.levelling if isinstance(delta, Layers) else None
+        rows = plane.table.take(levels)
+        facts = rows["facts"]
+        facts["flags"] |= Flag.ARCHIVED
+        for place, levelling in enumerate(levels.values()):
+            if levelling is not None:
+                facts["levelling"][place] = levelling
+        self._save(change, rows)
+        return tuple(levels)
+
+    def _restart(self, generation: int) -> None:
+        plane = self._plane
+        rows = plane.table.rows()
+        rows["facts"]["flags"] &= ~np.uint8(Flag.ARCHIVED)
+        with plane.journal.write() as change:
+            self._save(change, rows)
+            plane.outbox.restart(change, generation, plane.rng, _everything(rows))
+
+    def _save(self, change: Transaction, rows: Structured) -> None:
+        change.db.executemany(
+            "UPDATE entry SET facts = ? WHERE number = ?",
+            [
+                (row["facts"].tobytes(), number)
+                for row, number in zip(rows, rows["number"].tolist(), strict=True)
+            ],
+        )
+        change.after(partial(self._plane.table.put_many, rows))
+
+
+def _archives(delta: Delta) -> bool:
+    return isinstance(delta, Layers) or (isinstance(delta, Created) and bool(delta.original))
+
+
+def _everything(rows: Structured) -> Iterator[tuple[int, Op, int]]:
+    """What a hub that knows nothing must hear of live entries."""
+    for row in rows:
+        number, version = int(row["number"]), int(row["version"])
+        yield number, Op.CREATED, version
+        if Rung(int(row["facts"]["rung"])).lossy:
+            yield number, Op.RESIDUE, version
+        if int(row["overlay_rung"]) != NO_OVERLAY:
+            yield number, Op.STATE, version

@@ -1,0 +1,321 @@
+"""Moves entries between rungs: new bodies are written before the old are deleted, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from edge_agent.bodies import ROW_BYTES
+from edge_agent.entries import Applied, EvictedEntry, EvictionReason, Moved
+from edge_agent.outbox import Op
+from edge_agent.plane import Plane
+from edge_agent.reader import Base, Reader
+from edge_agent.table import NO_OVERLAY, STUB, Flag, Structured, lossy, shown_rungs
+from edge_agent.transaction import Transaction
+from shared.errors import Code, IntegrityError, PermanentError
+from shared.memory.blocks import BlockMember, runs
+from shared.memory.codec import digest
+from shared.memory.model import Kind, MemoryClass, Rung
+from shared.scope import tombstone_hash
+
+
+class Mover:
+    """Demotes, unpacks, rewrites and evicts."""
+
+    def __init__(self, plane: Plane, reader: Reader) -> None:
+        self._plane = plane
+        self._reader = reader
+
+    def apply(self, targets: Mapping[int, Rung]) -> Applied:
+        """Move live entries to a rung that their base can give; an overlay goes with any such move.
+
+        Runs of one kind and rung become blocks in storage order. Damaged entries stay where they are.
+        """
+        before = self._plane.table.take(self._plane.table.in_storage_order(targets))
+        rungs = np.array([targets[number] for number in before["number"].tolist()], np.uint8)
+        self._check(before, rungs)
+        bases, damaged = self._bases(before, rungs)
+        kept = np.array([number not in damaged for number in before["number"].tolist()], np.bool_)
+        before, rungs = before[kept], rungs[kept]
+        after = before.copy()
+        moving = before["facts"]["rung"] != rungs
+        with self._plane.journal.write() as change:
+            self.uncover(change, after)
+            self.place(change, after, moving, rungs, bases)
+            self.leave(change, before[moving])
+            self.save(change, after)
+            self._tell_moved(change, before, rungs)
+        if damaged:
+            self._reader.mark_damaged(damaged)
+        return Applied(_moved(before, rungs), (), _lost_exact(before, rungs), tuple(damaged))
+
+    def rewrite(self, numbers: Iterable[int]) -> Applied:
+        """Write bodies anew at their rung: full blocks and full pages again."""
+        before = self._plane.table.take(self._plane.table.in_storage_order(numbers))
+        rungs = before["facts"]["rung"].copy()
+        bases, damaged = self._bases(before, None)
+        kept = np.array([number not in damaged for number in before["number"].tolist()], np.bool_)
+        before, rungs = before[kept], rungs[kept]
+        after = before.copy()
+        with self._plane.journal.write() as change:
+            self.place(change, after, np.ones(len(after), np.bool_), rungs, bases)
+            self.leave(change, before)
+            self.save(change, after)
+        if damaged:
+            self._reader.mark_damaged(damaged)
+        return Applied(damaged=tuple(damaged))
+
+    def evict(
+        self, numbers: Sequence[int], reason: EvictionReason, values: Mapping[int, float]
+    ) -> tuple[EvictedEntry, ...]:
+        """Entries go; a stub stays where the hub has every layer of one."""
+        rows = self._plane.table.take(numbers)
+        stubs = {
+            int(row["number"]): _stub(row, values.get(int(row["number"]), 0.0))
+            for row in rows
+            if int(row["facts"]["flags"]) & Flag.ARCHIVED and reason is not EvictionReason.FORGOTTEN
+        }
+        with self._plane.journal.write() as change:
+            change.db.executemany("INSERT OR REPLACE INTO stub (number, stub) VALUES (?, ?)", stubs.items())
+            change.after(partial(self._plane.stubs.update, stubs))
+            self._remove(change, rows, forgotten=reason is EvictionReason.FORGOTTEN)
+        return tuple(
+            EvictedEntry(
+                number,
+                row["id"].tobytes(),
+                Kind(int(row["facts"]["kind"])),
+                MemoryClass(int(row["facts"]["memory_class"])),
+                values.get(number, 0.0),
+                reason,
+                number in stubs,
+            )
+            for number, row in zip(rows["number"].tolist(), rows, strict=True)
+        )
+
+    def forget(self, number: int) -> EvictedEntry:
+        """One entry goes for good: its block is rewritten first, so that no byte of it stays."""
+        row = self._plane.row(number).copy()
+        block = int(row["facts"]["block"])
+        rows = self._plane.table.rows()
+        others = rows["number"][(rows["facts"]["block"] == block) & (rows["number"] != number)].tolist()
+        if others:
+            self.rewrite(others)
+        return self.evict([number], EvictionReason.FORGOTTEN, {})[0]
+
+    # --- parts of a transaction, shared with restores ----------------------------------------------
+
+    def uncover(self, change: Transaction, rows: Structured) -> None:
+        """Drop the overlays of these rows, which are copies that will be saved."""
+        covered = rows["overlay_rung"] != NO_OVERLAY
+        change.db.executemany(
+            "DELETE FROM overlay WHERE number = ?", [(n,) for n in rows["number"][covered].tolist()]
+        )
+        rows["overlay_rung"] = NO_OVERLAY
+        rows["overlay_bytes"] = 0
+
+    def place(
+        self,
+        change: Transaction,
+        rows: Structured,
+        moving: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        rungs: np.ndarray[tuple[int], np.dtype[np.uint8]],
+        bases: Mapping[int, Base],
+    ) -> None:
+        """Write the bases of the moving rows at their rungs and point the rows at them."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for position in np.flatnonzero(moving).tolist():
+            key = int(rungs[position]), int(rows[position]["facts"]["kind"])
+            groups.setdefault(key, []).append(position)
+        for (rung, kind), positions in groups.items():
+            if rung == Rung.FULL:
+                self._place_texts(change, rows, positions, bases)
+            else:
+                self._place_blocks(change, rows, positions, Rung(rung), Kind(kind), bases)
+
+    def save(self, change: Transaction, rows: Structured) -> None:
+        """Write the facts of rows that are there."""
+        change.db.executemany(
+            "UPDATE entry SET facts = ? WHERE number = ?",
+            [
+                (row["facts"].tobytes(), number)
+                for row, number in zip(rows, rows["number"].tolist(), strict=True)
+            ],
+        )
+        change.after(partial(self._plane.table.put_many, rows))
+
+    def _place_texts(
+        self, change: Transaction, rows: Structured, positions: Sequence[int], bases: Mapping[int, Base]
+    ) -> None:
+        where = np.array(positions)
+        facts = rows["facts"]
+        text_bytes = facts["text_bytes"][where].tolist()
+        facts["block"][where] = [
+            self._plane.bodies.put_text(change, bases[number].text, size)
+            for number, size in zip(rows["number"][where].tolist(), text_bytes, strict=True)
+        ]
+        facts["slot"][where] = 0
+        facts["rung"][where] = Rung.FULL
+        rows["body_bytes"][where] = [size + ROW_BYTES for size in text_bytes]
+
+    def _place_blocks(
+        self,
+        change: Transaction,
+        rows: Structured,
+        positions: Sequence[int],
+        rung: Rung,
+        kind: Kind,
+        bases: Mapping[int, Base],
+    ) -> None:
+        where = np.array(positions)
+        numbers = rows["number"][where].tolist()
+        records = [self._record(kind, rung, bases[number]) for number in numbers]
+        for run in runs([len(record) for record in records]):
+            part = where[run]
+            members = [BlockMember(*pair) for pair in zip(numbers[run], records[run], strict=True)]
+            text_bytes = rows["facts"]["text_bytes"][part].astype(np.int64)
+            block_number, block = self._plane.bodies.put_block(
+                change, kind, members, int(text_bytes.sum()), coded=self._plane.coded(rung)
+            )
+            facts = rows["facts"]
+            facts["block"][part] = block_number
+            facts["slot"][part] = np.arange(len(part))
+            rows["body_bytes"][part] = block.body_bytes * text_bytes / block.text_bytes
+        if rung.lossy:
+            exact = where[~lossy(rows["facts"]["rung"][where])]
+            rows["facts"]["levelling"][exact] = self._plane.codecs[kind].levelling
+        rows["facts"]["rung"][where] = rung
+
+    def _record(self, kind: Kind, rung: Rung, base: Base) -> bytes:
+        if rung is Rung.PACKED:
+            return base.text.encode()
+        if base.rung is rung:
+            return base.record
+        codec, ladder = self._plane.codecs[kind], self._plane.ladder
+        if base.rung.lossy:
+            return codec.lower(base.record, ladder, rung).record
+        return codec.drop(base.text, ladder, rung).record
+
+    def leave(self, change: Transaction, rows: Structured) -> None:
+        """The old bodies of rows that went elsewhere."""
+        facts = rows["facts"]
+        full = facts["rung"] == Rung.FULL
+        packed = facts[~full]
+        self._plane.bodies.leave(
+            change,
+            zip(packed["block"].tolist(), packed["text_bytes"].tolist(), strict=True),
+            facts["block"][full].tolist(),
+        )
+
+    def _remove(self, change: Transaction, rows: Structured, *, forgotten: bool) -> None:
+        numbers = rows["number"].tolist()
+        plane = self._plane
+        self.uncover(change, rows)
+        self.leave(change, rows)
+        plane.graph.drop(change, numbers)
+        for table in ("entry", "heat"):
+            change.db.executemany(f"DELETE FROM {table} WHERE number = ?", [(number,) for number in numbers])
+        for row in rows:
+            number, version = int(row["number"]), int(row["version"])
+            unknown = plane.outbox.waits(number, Op.CREATED)
+            plane.outbox.withdraw(
+                change, number, (Op.CREATED, Op.RESIDUE, Op.LAYERS, *([Op.STATE] * unknown))
+            )
+            if forgotten:
+                self._bury(change, row)
+            if not unknown:
+                plane.tell(change, number, Op.FORGOTTEN if forgotten else Op.STATE, version)
+        change.after(partial(plane.table.remove, numbers))
+
+    def _bury(self, change: Transaction, row: np.void) -> None:
+        change.db.execute(
+            "INSERT OR REPLACE INTO tombstone (number, hash) VALUES (?, ?)",
+            (int(row["number"]), tombstone_hash(self._plane.journal.meta.tenant, row["id"].tobytes())),
+        )
+
+    def _bases(
+        self, rows: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]] | None
+    ) -> tuple[dict[int, Base], list[int]]:
+        """Verified bases by number of the rows that will be written anew, and the damaged ones among them."""
+        wanted = rows if rungs is None else rows[rows["facts"]["rung"] != rungs]
+        bases: dict[int, Base] = {}
+        damaged: list[int] = []
+        numbers = wanted["number"].tolist()
+        for position, base in self._reader.bases(wanted):
+            if isinstance(base, IntegrityError):
+                damaged.append(numbers[position])
+            else:
+                bases[numbers[position]] = base
+        return bases, damaged
+
+    def _check(self, rows: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> None:
+        for row, rung in zip(rows, rungs.tolist(), strict=True):
+            facts, held = row["facts"], int(row["facts"]["rung"])
+            kind, number = Kind(int(facts["kind"])), int(row["number"])
+            to = Rung(rung)
+            self._plane.ladder.index(to)
+            if rung < held and (held > Rung.PACKED or rung > Rung.PACKED):
+                raise PermanentError(
+                    Code.INTERNAL, "a lossy base cannot be lifted from itself", number=number, to=to.name
+                )
+            if to.lossy and kind not in self._plane.codecs:
+                raise PermanentError(
+                    Code.INTERNAL, "the kind has no lossy rungs", number=number, kind=kind.name
+                )
+            if to.lossy and not Rung(held).lossy:
+                self.check_levels(row, self._plane.codecs[kind].levelling)
+
+    def base_digest(self, row: np.void) -> bytes:
+        """Names the base that a draft is made for."""
+        base = self._reader.base(row)
+        return digest(base.record or base.text.encode())
+
+    def check_levels(self, row: np.void, levelling: int) -> None:
+        """Levels whose layers the hub acknowledged are frozen."""
+        held = int(row["facts"]["levelling"])
+        if int(row["facts"]["flags"]) & Flag.ARCHIVED and held != levelling:
+            raise PermanentError(
+                Code.LEVELS_FROZEN,
+                "the hub holds this entry's layers under another levelling",
+                number=int(row["number"]),
+                held=held,
+                asked=levelling,
+                hint="Keep it exact, or restore it from the hub",
+            )
+
+    def _tell_moved(
+        self, change: Transaction, before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    ) -> None:
+        for row, rung in zip(before, rungs.tolist(), strict=True):
+            number, version, held = int(row["number"]), int(row["version"]), int(row["facts"]["rung"])
+            if rung != held and Rung(rung).lossy:
+                self._plane.tell(change, number, Op.RESIDUE, version)
+            elif rung < held or int(row["overlay_rung"]) != NO_OVERLAY:
+                self._plane.tell(change, number, Op.STATE, version)
+
+
+def _moved(before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> tuple[Moved, ...]:
+    return tuple(
+        Moved(number, Rung(origin), Rung(to))
+        for number, origin, to in zip(
+            before["number"].tolist(), shown_rungs(before).tolist(), rungs.tolist(), strict=True
+        )
+    )
+
+
+def _lost_exact(before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> tuple[int, ...]:
+    """Exact entries that went to a lossy rung before the hub had their layers."""
+    exact = ~lossy(before["facts"]["rung"]) & (before["facts"]["flags"] & Flag.ARCHIVED == 0)
+    return tuple(before["number"][exact & lossy(rungs)].tolist())
+
+
+def _stub(row: np.void, value: float) -> bytes:
+    facts = row["facts"]
+    stub = np.zeros(1, STUB)
+    stub["digest_prefix"] = np.void(row["digest"].tobytes()[:8])
+    stub["value"] = value
+    stub["version"] = min(int(row["version"]), 2**16 - 1)
+    stub["kind"] = facts["kind"]
+    stub["memory_class"] = facts["memory_class"]
+    return stub.tobytes()

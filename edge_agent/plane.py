@@ -1,0 +1,82 @@
+"""What the parts of one tenant's store share, and the byte price of a row (spec.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edge_agent.bodies import ROW_BYTES as BODY_ROW_BYTES
+from edge_agent.bodies import Bodies
+from edge_agent.dictionaries import Dictionaries
+from edge_agent.entries import ArchiveMode
+from edge_agent.graph import Graph
+from edge_agent.outbox import Op, Outbox
+from edge_agent.recalls import OpenRecalls
+from edge_agent.table import EntryTable, Structured
+from edge_agent.transaction import Journal, Transaction
+from shared.errors import Code, InputError
+from shared.host.db import Database
+from shared.memory.model import Kind, Ladder, Rung
+from shared.ports import Clock, Rng, RungCodec
+
+# Measured: values plus record header, cell header and cell pointer of a row.
+ENTRY_ROW_BYTES = 75
+HEAT_ROW_BYTES = 35
+OVERLAY_ROW_BYTES = 24
+STUB_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One open memory plane. Everything here belongs to the thread that opened it."""
+
+    db: Database
+    journal: Journal
+    ladder: Ladder
+    codecs: Mapping[Kind, RungCodec]
+    archive: ArchiveMode | None
+    table: EntryTable
+    bodies: Bodies
+    dictionaries: Dictionaries
+    graph: Graph
+    outbox: Outbox
+    recalls: OpenRecalls
+    stubs: dict[int, bytes]
+    clock: Clock
+    rng: Rng
+
+    def tell(self, change: Transaction, number: int, op: Op, version: int) -> None:
+        """Queue a delta; a plane without a link tells nobody."""
+        if self.archive is not None:
+            self.outbox.queue(change, number, op, version)
+
+    def row(self, number: int) -> np.void:
+        """The row of a live entry; InputError(UNKNOWN_ID) for any other."""
+        row = self.table.get(number)
+        if row is None:
+            raise InputError(Code.UNKNOWN_ID, "no such entry", number=number)
+        return row
+
+    def coded(self, rung: Rung) -> bool:
+        """Whether this ladder packs the bytes of a rung."""
+        return self.ladder.rungs[self.ladder.index(rung)].coded
+
+
+def size_bytes(rows: Structured) -> NDArray[np.float64]:
+    """mu of each row: body (in a block: its share), columns and row overhead."""
+    overlay = rows["overlay_bytes"].astype(np.float64)
+    return beside_body_bytes(rows) + rows["body_bytes"] + overlay
+
+
+def beside_body_bytes(rows: Structured) -> NDArray[np.float64]:
+    """What an entry costs at any rung."""
+    heat = np.where(rows["heat"]["recalls"] > 0, HEAT_ROW_BYTES, 0)
+    return (ENTRY_ROW_BYTES + heat + rows["graph_bytes"]).astype(np.float64)
+
+
+def text_row_bytes(text_bytes: NDArray[np.uint32] | int) -> NDArray[np.float64]:
+    """What a body costs at FULL."""
+    return np.asarray(text_bytes, np.float64) + BODY_ROW_BYTES

@@ -1,0 +1,364 @@
+"""One tenant's memory on disk: entries, recalls, budget and link, in one SQLite file owned by one thread.
+
+Everything under `memory/` is budget. Reads are verified; a change and its outbox row are one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from edge_agent import columns
+from edge_agent.bodies import ROW_BYTES
+from edge_agent.columns import Pricing
+from edge_agent.deltas import DeltaBuilder
+from edge_agent.entries import (
+    Applied,
+    EvictedEntry,
+    EvictionReason,
+    ExactText,
+    Moved,
+    NewEntry,
+    OpenRecall,
+    Overlay,
+    StageTally,
+    StoredEntry,
+    Stub,
+    Usage,
+)
+from edge_agent.estimates import Estimates
+from edge_agent.dispatch import Dispatch
+from edge_agent.mover import Mover
+from edge_agent.opening import StoreOptions, open_plane
+from edge_agent.outbox import Op
+from edge_agent.plane import ENTRY_ROW_BYTES, STUB_BYTES, Plane, size_bytes
+from edge_agent.reader import Reader
+from edge_agent.restorer import Restorer
+from edge_agent.table import NO_OVERLAY, STUB, EntryTable, Flag, blank_row
+from edge_agent.telemetry import Telemetry
+from edge_agent.transaction import Meta, Transaction
+from shared.errors import Code, InputError, PermanentError
+from shared.host.files import directory_bytes
+from shared.memory.codec import digest
+from shared.memory.model import Kind, MemoryClass, Rung, SweepColumns
+from shared.memory.value import ValueColumns
+from shared.ports import Clock, Rng, RungCodec
+
+ID_BYTES = 16
+_LAST_NUMBER = 2**32 - 1
+# A tombstone's hash, number and cell.
+_TOMBSTONE_BYTES = 24
+
+
+class Store:
+    """The memory plane of one tenant. Every call is synchronous and belongs to the thread that opened it.
+
+    Errors: InputError for what the caller got wrong, IntegrityError for bytes that fail their check (the
+    entry is marked damaged), TransientError for the disk. Nothing is half done after any of them.
+    """
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._reader = Reader(plane)
+        self._mover = Mover(plane, self._reader)
+        self._restorer = Restorer(plane, self._mover)
+        self._telemetry = Telemetry(plane)
+        self.estimates = Estimates(plane, self._reader)
+        self._builder = DeltaBuilder(plane, self._reader)
+        self.link = Dispatch(plane, self._builder)
+        """The outbox as the link sees it: state, sealed, acked, advance, fenced, resync, ship."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        options: StoreOptions,
+        *,
+        codecs: Mapping[Kind, RungCodec],
+        clock: Clock,
+        rng: Rng,
+    ) -> Store:
+        """The store in `directory` (the tenant's `memory/`), made where there is none."""
+        return cls(open_plane(directory, options, codecs, clock, rng))
+
+    def close(self) -> None:
+        """Empty the WAL and close the file."""
+        self._plane.db.shrink()
+        self._plane.db.close()
+
+    # --- facts ------------------------------------------------------------------------------------
+
+    @property
+    def plane(self) -> Plane:
+        """The parts, for the sweep."""
+        return self._plane
+
+    @property
+    def meta(self) -> Meta:
+        """Tenant, ladder, stage, event, budget, epoch, scale: as of the last commit."""
+        return self._plane.journal.meta
+
+    @property
+    def table(self) -> EntryTable:
+        """The columns in memory; read only."""
+        return self._plane.table
+
+    def __len__(self) -> int:
+        return len(self._plane.table)
+
+    def number_of(self, public_id: bytes) -> int:
+        """The local number of a live entry; InputError(UNKNOWN_ID)."""
+        number = self._plane.table.number_of(public_id)
+        if number is None:
+            raise InputError(Code.UNKNOWN_ID, "no such entry", id=public_id.hex())
+        return number
+
+    def id_of(self, number: int) -> bytes:
+        """The public id of a live entry; InputError(UNKNOWN_ID)."""
+        public_id: bytes = self._plane.row(number)["id"].tobytes()
+        return public_id
+
+    # --- entries ----------------------------------------------------------------------------------
+
+    def add(self, entry: NewEntry) -> int:
+        """Store a text that the door has checked, at FULL; its number. Refuses a known id and what cannot fit."""
+        plane, text = self._plane, entry.text.encode()
+        public_id = entry.public_id if entry.public_id is not None else plane.rng.bytes(ID_BYTES)
+        self._check_new(public_id, text)
+        with plane.journal.write() as change:
+            row = blank_row(change.count("next_number"))
+            row["id"], row["digest"] = np.void(public_id), np.void(digest(text))
+            facts, number = row["facts"], int(row["number"])
+            facts["block"] = plane.bodies.put_text(change, entry.text, len(text))
+            facts["text_bytes"] = len(text)
+            facts["kind"], facts["memory_class"] = entry.kind, entry.memory_class
+            facts["created_wall_ns"] = (
+                entry.created_wall_ns if entry.created_wall_ns is not None else plane.clock.wall_ns()
+            )
+            facts["created_event"] = change.count("event") + 1
+            facts["created_stage"] = change.meta.stage
+            facts["flags"] = Flag.CORE if entry.core else 0
+            row["body_bytes"] = len(text) + ROW_BYTES
+            self._insert(change, row, entry)
+        return number
+
+    def read(self, number: int) -> StoredEntry:
+        """One entry, verified; IntegrityError(CORRUPT) marks it damaged."""
+        return self._reader.entry(number)
+
+    def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """(number, text that recall shows) in storage order, blocks decoded once; damaged ones are left out."""
+        return self._reader.texts(list(numbers))
+
+    def forget(self, number: int) -> EvictedEntry:
+        """An entry goes for good, with every byte of its text; the hub gets a tombstone."""
+        return self._mover.forget(number)
+
+    # --- recalls and outcomes -----------------------------------------------------------------------
+
+    def record_recall(self, hits: Sequence[tuple[int, float]]) -> bytes:
+        """Count a recall on its hits (number, weight of Eq. 8); the id that an outcome names."""
+        return self._telemetry.recalled(hits)
+
+    def open_recall(self, recall_id: bytes) -> OpenRecall | None:
+        """A recall that may still be graded."""
+        return self._plane.recalls.get(recall_id)
+
+    def record_outcome(
+        self, recall_id: bytes, outcome: float, influences: Mapping[int, float], tokens: int
+    ) -> None:
+        """Keep an outcome and what the monitor made of it; closes the recall id."""
+        self._telemetry.graded(recall_id, outcome, influences, tokens)
+
+    def outcomes(self) -> tuple[float, ...]:
+        """Q of Eq. 8, oldest first."""
+        return tuple(np.frombuffer(self.meta.outcomes, "<f8").tolist())
+
+    # --- stages and budget ----------------------------------------------------------------------------
+
+    def tally(self) -> StageTally:
+        """What the present stage has seen so far."""
+        meta = self.meta
+        return StageTally(meta.stage, meta.stage_grades, meta.stage_outcome_sum, meta.stage_tokens)
+
+    def begin_stage(self, scale: float) -> StageTally:
+        """End the stage with the scale fitted on it; what it saw."""
+        ended = self.tally()
+        with self._plane.journal.write() as change:
+            change.count("stage")
+            change.change(scale=scale, stage_grades=0, stage_outcome_sum=0.0, stage_tokens=0)
+        return ended
+
+    def set_budget(self, budget_bytes: int, provision_bytes: int | None = None) -> None:
+        """Put a budget in force; `target_pending` until a sweep has met it. Refused below the floor."""
+        floor = self.floor_bytes(budget_bytes)
+        if budget_bytes < floor:
+            raise InputError(
+                Code.BUDGET_BELOW_FLOOR,
+                "the budget is below what the store cannot do without",
+                budget_bytes=budget_bytes,
+                floor_bytes=round(floor),
+                hint="Ask for more, or let the link empty its outbox first",
+            )
+        with self._plane.journal.write() as change:
+            change.change(
+                budget_bytes=budget_bytes,
+                provision_bytes=provision_bytes or self.meta.provision_bytes,
+                target_pending=1,
+            )
+            self._plane.recalls.fit(change, budget_bytes)
+
+    def budget_met(self) -> None:
+        """The sweep is through."""
+        with self._plane.journal.write() as change:
+            change.change(target_pending=0)
+
+    def shared_bytes(self) -> float:
+        """What belongs to no single entry: dictionaries, outbox, batch in flight, recall ids, dead bytes."""
+        plane = self._plane
+        return (
+            plane.dictionaries.charged_bytes()
+            + plane.outbox.charged_bytes()
+            + plane.recalls.charged_bytes()
+            + len(plane.journal.meta.outcomes)
+            + plane.bodies.dead_bytes()
+        )
+
+    def floor_bytes(self, budget_bytes: int | None = None) -> float:
+        """Shared bytes and stubs; recall ids count as far as `budget_bytes` lets them stay."""
+        plane = self._plane
+        recalls = plane.recalls.charged_bytes()
+        kept = min(
+            recalls, plane.recalls.cap(self.meta.budget_bytes if budget_bytes is None else budget_bytes)
+        )
+        shared = self.shared_bytes() - plane.bodies.dead_bytes() - recalls + kept
+        return shared + STUB_BYTES * len(plane.stubs)
+
+    def logical_bytes(self) -> float:
+        """Sum of mu, stubs and shared bytes."""
+        entries = float(size_bytes(self._plane.table.rows()).sum())
+        return entries + STUB_BYTES * len(self._plane.stubs) + self.shared_bytes()
+
+    def disk_bytes(self) -> int:
+        """Sum of the file sizes under memory/."""
+        return directory_bytes(self._plane.db.path.parent)
+
+    def usage(self) -> Usage:
+        """The whole account, as it is now."""
+        rows = self._plane.table.rows()
+        rungs, counts = np.unique(rows["facts"]["rung"], return_counts=True)
+        meta = self.meta
+        self.estimates.refresh()
+        return Usage(
+            logical_bytes=self.logical_bytes(),
+            shared_bytes=self.shared_bytes(),
+            disk_bytes=self.disk_bytes(),
+            empty_bytes=meta.empty_bytes,
+            floor_bytes=self.floor_bytes(),
+            budget_bytes=meta.budget_bytes,
+            provision_bytes=meta.provision_bytes,
+            packed_bytes=columns.packed_bytes(self._plane, self.estimates),
+            entries=len(rows),
+            stubs=len(self._plane.stubs),
+            rungs={Rung(rung): count for rung, count in zip(rungs.tolist(), counts.tolist(), strict=True)},
+            overlays=int(np.count_nonzero(rows["overlay_rung"] != NO_OVERLAY)),
+        )
+
+    # --- decisions and moves --------------------------------------------------------------------------
+
+    def sweep_columns(self, pricing: Pricing) -> SweepColumns:
+        """What Crystallize looks at, ascending by number."""
+        self.estimates.refresh()
+        return columns.sweep_columns(self._plane, pricing, self.estimates)
+
+    def value_columns(self) -> ValueColumns:
+        """What Eq. 8 and 9 look at, ascending by number."""
+        return columns.value_columns(self._plane)
+
+    def set_values(self, values: Mapping[int, float]) -> None:
+        """The latest v by number, told to the hub with the next delta of an entry."""
+        self._builder.values = dict(values)
+
+    def apply_moves(self, targets: Mapping[int, Rung]) -> Applied:
+        """Move entries in one transaction; an overlay goes with any move, a lossy base only sinks."""
+        return self._mover.apply(targets)
+
+    def rewrite(self, numbers: Iterable[int]) -> Applied:
+        """Write bodies anew at their rung."""
+        return self._mover.rewrite(numbers)
+
+    def evict(
+        self, numbers: Sequence[int], reason: EvictionReason, values: Mapping[int, float]
+    ) -> tuple[EvictedEntry, ...]:
+        """Entries go; a stub stays where the hub has every layer."""
+        return self._mover.evict(numbers, reason, values)
+
+    def put_overlay(self, number: int, version: int, base_digest: bytes, overlay: Overlay) -> None:
+        """Cover a base with an admitted draft made for exactly that base."""
+        self._restorer.cover(number, version, base_digest, overlay)
+
+    def drop_overlay(self, number: int) -> None:
+        """Show the base again."""
+        self._restorer.uncover(number)
+
+    def restore_exact(self, texts: Sequence[ExactText], to: Rung) -> tuple[Moved, ...]:
+        """Put originals from an exact source at `to`, all checked by digest before any is written."""
+        return self._restorer.restore(texts, to)
+
+    def stubs(self, after: int = 0, limit: int = 100) -> tuple[Stub, ...]:
+        """Evicted entries that can come back, by number."""
+        chosen = sorted(number for number in self._plane.stubs if number > after)[:limit]
+        return tuple(_stub(number, self._plane.stubs[number]) for number in chosen)
+
+    def shrink(self) -> bool:
+        """Give free pages back to the file system."""
+        return self._plane.db.shrink()
+
+    # --- private --------------------------------------------------------------------------------------
+
+    def _check_new(self, public_id: bytes, text: bytes) -> None:
+        plane = self._plane
+        if len(public_id) != ID_BYTES:
+            raise InputError(Code.BAD_ID, "an id is 16 bytes", found=len(public_id))
+        if plane.table.number_of(public_id) is not None:
+            raise InputError(Code.DUPLICATE_ID, "an entry with this id is there already", id=public_id.hex())
+        size, room = len(text) + ROW_BYTES + ENTRY_ROW_BYTES, self.meta.budget_bytes - self.floor_bytes()
+        if size > room:
+            raise InputError(
+                Code.ENTRY_OVER_BUDGET,
+                "the entry alone is larger than the budget",
+                entry_bytes=size,
+                room_bytes=max(round(room), 0),
+                budget_bytes=self.meta.budget_bytes,
+            )
+        if self.meta.next_number > _LAST_NUMBER:
+            raise PermanentError(Code.INTERNAL, "the store has used every entry number")
+
+    def _insert(self, change: Transaction, row: np.void, entry: NewEntry) -> None:
+        number, plane = int(row["number"]), self._plane
+        change.db.execute(
+            "INSERT INTO entry (number, id, digest, version, facts) VALUES (?, ?, ?, ?, ?)",
+            (number, row["id"].tobytes(), row["digest"].tobytes(), 1, row["facts"].tobytes()),
+        )
+        plane.graph.refer(change, number, entry.references)
+        plane.tell(change, number, Op.CREATED, 1)
+        change.after(partial(self._added, row))
+
+    def _added(self, row: np.void) -> None:
+        row["graph_bytes"] = self._plane.graph.charged_bytes(int(row["number"]))
+        self._plane.table.put(row)
+
+
+def _stub(number: int, held: bytes) -> Stub:
+    stub = np.frombuffer(held, STUB)[0]
+    return Stub(
+        number,
+        int(stub["version"]),
+        Kind(int(stub["kind"])),
+        MemoryClass(int(stub["memory_class"])),
+        stub["digest_prefix"].tobytes(),
+        float(stub["value"]),
+    )
