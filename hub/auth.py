@@ -13,6 +13,7 @@ import zmq
 import zmq.asyncio
 from zmq.utils import z85
 
+from hub.counters import Counters
 from shared.errors import Code, CrystalError, PermanentError, SecurityError
 from shared.host.log import clean, get_logger
 from shared.host.sockets import ZAP_DOMAIN, stranger, zap_socket
@@ -119,10 +120,10 @@ class AllowListFile:
 class ZapHandler:
     """Answers libzmq's question about every new connection. Its death must end the hub: run it supervised."""
 
-    def __init__(self, context: zmq.asyncio.Context, allowed: AllowListFile) -> None:
+    def __init__(self, context: zmq.asyncio.Context, allowed: AllowListFile, counters: Counters) -> None:
         self._socket = zap_socket(context)
         self._allowed = allowed
-        self.refused = 0
+        self._counters = counters
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -139,7 +140,7 @@ class ZapHandler:
         if key is not None and self._allowed.current.edge_of(key) is not None:
             # The User-Id of all its messages is the key itself, so that one of an edge's two can be revoked.
             return [version, request, b"200", b"OK", key, b""]
-        self.refused += 1
+        self._counters.refuse(Code.UNKNOWN_KEY)
         _log.warning("a connection was refused", key=key.decode() if key else "none")
         return [version, request, b"400", b"unknown key", b"", b""]
 

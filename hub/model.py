@@ -13,10 +13,10 @@ from shared.wire import DraftFailure
 
 CONNECT_S = 5.0
 _SYSTEM = (
-    "You restore a memory that was shortened to save space. Write it out again as complete text. Use only what"
-    " the notes and the facts say. Every fact must stand in your text with its exact words, numbers, order and"
-    " negations. Add no number, name, date or claim that the notes do not have. Context is for wording only."
-    ' Answer with JSON: {"text": "..."}.'
+    "You restore a memory that was shortened to save space. Write it out again as complete text."
+    " Use only what the notes and the facts say. Every fact must stand in your text with its exact words,"
+    " numbers, order and negations. Add no number, name, date or claim that the notes do not have."
+    ' Context is for wording only. Answer with JSON: {"text": "..."}.'
 )
 _FORMAT: ResponseFormatJSONSchema = {
     "type": "json_schema",

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hub.ledger import Ledger
 from hub.model import estimate_tokens
+from shared.errors import CrystalError
 from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Source
 from shared.ports import Clock, Draft, DraftRequest, Generator, LedgerRow, Verdict
@@ -75,11 +76,15 @@ class Regenerator:
         future = self._flying[key] = asyncio.get_running_loop().create_future()
         try:
             reply = await self._charged(ask, self._generator, gate)
+        except CrystalError:
+            future.set_result(_nothing(ask, DraftFailure.BUSY))
+            raise
+        else:
             future.set_result(reply)
+            return reply
         finally:
             del self._flying[key]
             future.cancel()
-        return reply
 
     async def _charged(self, ask: DraftAsk, generator: Generator, gate: DraftGate) -> DraftReply:
         request = _request(ask)

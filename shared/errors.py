@@ -48,6 +48,7 @@ class Code(str, Enum):
     # link
     UNKNOWN_KEY = "unknown_key"
     REVOKED_KEY = "revoked_key"
+    NOT_ENCRYPTED = "not_encrypted"
     FOREIGN_TENANT = "foreign_tenant"
     MALFORMED = "malformed"
     TOO_LARGE = "too_large"

@@ -210,7 +210,7 @@ class DraftAsk(Struct, frozen=True, array_like=True, tag=19):
     kind: Kind
     record: Payload
     residue: LongText
-    invariants: Annotated[tuple[ShortText, ...], Meta(max_length=1024)]
+    invariants: Annotated[tuple[LongText, ...], Meta(max_length=1024)]
     neighbours: Annotated[tuple[LongText, ...], Meta(max_length=16)]
     max_tokens: Annotated[int, Meta(ge=1, le=2**20)]
     stage: Count
@@ -271,7 +271,7 @@ class Archived(Struct, frozen=True, array_like=True, tag=34):
 
 
 class DraftFailure(str, Enum):
-    """Why there is no draft, before any gate looked. A gate's rejection is its own reason, in the same field."""
+    """Why there is no draft, before any gate looked. A rejection is the gate's own reason, same field."""
 
     NO_MODEL = "no_model"
     BUSY = "busy"

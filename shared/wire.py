@@ -75,6 +75,7 @@ __all__ = [
     "State",
     "Welcome",
     "batch_message",
+    "body_digest",
     "decode_ack",
     "decode_batch",
     "decode_from_edge",
@@ -93,17 +94,18 @@ _T = TypeVar("_T")
 _encoder = msgspec.msgpack.Encoder()
 _edge_decoder = msgspec.msgpack.Decoder(EdgeMessage)
 _hub_decoder = msgspec.msgpack.Decoder(HubMessage)
+_any_decoder = msgspec.msgpack.Decoder(EdgeMessage | HubMessage)
 _batch_decoder = msgspec.msgpack.Decoder(Batch)
 
 
 def encode(message: EdgeMessage | HubMessage) -> bytes:
-    """A frame for the other side; PermanentError(TOO_LARGE) rather than one that it must refuse."""
-    return _framed(message, MAX_MESSAGE_BYTES)
+    """A frame for the other side; PermanentError(TOO_LARGE | MALFORMED) rather than one it must refuse."""
+    return _framed(message, _any_decoder, MAX_MESSAGE_BYTES)
 
 
 def encode_batch(batch: Batch) -> bytes:
     """The body of a BatchMessage: what is sealed, digested and chained."""
-    return _framed(batch, MAX_BATCH_BYTES)
+    return _framed(batch, _batch_decoder, MAX_BATCH_BYTES)
 
 
 def decode_from_edge(frame: bytes) -> EdgeMessage:
@@ -131,7 +133,12 @@ def decode_ack(frame: bytes) -> Ack:
 
 def batch_message(tenant: str, body: bytes) -> BatchMessage:
     """A sealed body, ready to send."""
-    return BatchMessage(tenant, body, hashlib.sha256(body).digest())
+    return BatchMessage(tenant, body, body_digest(body))
+
+
+def body_digest(body: bytes) -> bytes:
+    """What a BatchMessage's `sha256` must be."""
+    return hashlib.sha256(body).digest()
 
 
 def next_chain(chain: bytes, body: bytes) -> bytes:
@@ -155,10 +162,13 @@ _SCHEMA: tuple[type[Struct], ...] = (
 )
 
 
-def _framed(message: Struct, limit: int) -> bytes:
+def _framed(message: Struct, decoder: msgspec.msgpack.Decoder[_T], limit: int) -> bytes:
     frame = bytes([PROTOCOL]) + _encoder.encode(message)
-    if len(frame) > limit:
-        raise PermanentError(Code.TOO_LARGE, "a message is too large to send", bytes=len(frame), limit=limit)
+    try:
+        # Structs are checked when decoded only; a sealed batch that the hub must refuse would never go away.
+        _decoded(decoder, frame, limit)
+    except SecurityError as error:
+        raise PermanentError(error.code, "a message is not fit to send", reason=str(error)) from error
     return frame
 
 

@@ -1,0 +1,36 @@
+"""Counts peers that libzmq turned away before they could send a message."""
+
+from __future__ import annotations
+
+import sys
+
+import zmq
+import zmq.asyncio
+
+from hub.counters import Counters
+from shared.errors import Code
+
+_EVENTS = zmq.Event.HANDSHAKE_FAILED_PROTOCOL | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
+# The value of the event when a peer's greeting names another mechanism: a plain socket.
+_MECHANISM_MISMATCH = zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
+
+
+class HandshakeWatch:
+    """Reads the monitor of the hub's socket. Refusals by key are counted by the ZAP handler."""
+
+    def __init__(self, socket: zmq.asyncio.Socket, counters: Counters) -> None:
+        self._watched = socket
+        self._monitor = socket.get_monitor_socket(_EVENTS)
+        self._counters = counters
+
+    async def run(self) -> None:
+        """Count until cancelled."""
+        while True:
+            event = (await self._monitor.recv_multipart())[0]
+            mismatch = int.from_bytes(event[2:6], sys.byteorder) == _MECHANISM_MISMATCH
+            self._counters.refuse(Code.NOT_ENCRYPTED if mismatch else Code.MALFORMED)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._watched.disable_monitor()
+        self._monitor.close()
