@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import anyio
 import zmq.asyncio
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from edge_agent.channel import Channel
 from edge_agent.link import (
@@ -94,7 +94,7 @@ class SyncLink:
         attempts = AsyncRetrying(
             retry=retry_if_exception_type(TransientError),
             stop=stop_after_attempt(_FETCH_ATTEMPTS),
-            wait=wait_exponential_jitter(
+            wait=wait_random_exponential(
                 initial=self._timings.backoff_min_s, max=self._timings.backoff_max_s
             ),
             sleep=self._clock.sleep,

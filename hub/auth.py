@@ -15,6 +15,7 @@ from zmq.utils import z85
 
 from hub.counters import Counters
 from shared.errors import Code, CrystalError, PermanentError, SecurityError
+from shared.host.keys import KeyFiles, new_pair, write_pair
 from shared.host.log import clean, get_logger
 from shared.host.sockets import ZAP_DOMAIN, stranger, zap_socket
 from shared.ports import Clock
@@ -38,6 +39,11 @@ class Edge:
     name: EdgeName
     keys: tuple[bytes, ...]
     tenants: tuple[TenantName, ...]
+
+
+def new_keys(directory: Path, name: str) -> KeyFiles:
+    """`crystalmem keys new NAME`: a fresh pair in two files, the secret one 0600 from its first byte on."""
+    return write_pair(directory, name, new_pair())
 
 
 class AllowList:

@@ -33,8 +33,8 @@ class KeyPair:
 class KeyFiles:
     """Where a pair was written."""
 
-    public: Path
-    secret: Path
+    public_file: Path
+    secret_file: Path
 
 
 def new_pair() -> KeyPair:
@@ -48,11 +48,11 @@ def write_pair(directory: Path, name: str, pair: KeyPair) -> KeyFiles:
     name = edge_name(name)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = KeyFiles(directory / f"{name}{PUBLIC_SUFFIX}", directory / f"{name}{SECRET_SUFFIX}")
-    _create(files.secret, f"{_SECRET_WORD} {pair.secret.decode()}\n", 0o600)
+    _create(files.secret_file, f"{_SECRET_WORD} {pair.secret.decode()}\n", 0o600)
     try:
-        _create(files.public, f"{_PUBLIC_WORD} {pair.public.decode()}\n", 0o644)
+        _create(files.public_file, f"{_PUBLIC_WORD} {pair.public.decode()}\n", 0o644)
     except PermanentError:
-        files.secret.unlink()
+        files.secret_file.unlink()
         raise
     return files
 

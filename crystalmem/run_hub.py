@@ -1,0 +1,132 @@
+"""Composition root of the hub daemon: configuration and keys in, ports filled, one supervised service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from hub.app import HubApp, HubPorts, HubSettings
+from hub.counters import HubStatus
+from hub.model import OpenAIGenerator
+from hub.regenerate import DraftGate, Rules
+from shared.config import HubConfig, ModelConfig, load
+from shared.errors import Code, CrystalError, PermanentError
+from shared.host import log
+from shared.host.clock import SystemClock
+from shared.host.keys import SECRET_SUFFIX, KeyPair, load_pair, new_pair, write_pair
+from shared.host.service import Supervisor, run_service
+from shared.host.worker import WorkerThread
+from shared.memory import gate
+from shared.memory.layers import decode_record
+from shared.memory.model import Kind
+from shared.ports import Clock, Verdict
+
+STATUS_NAME = "status.json"
+EDGES_NAME = "edges.toml"
+STATUS_PERIOD_S = 1.0
+_KEY_NAME = "hub"
+_log = log.get_logger("hub")
+
+
+class TextGate:
+    """Judges drafts of text entries. No distiller: invariants travel inside the record."""
+
+    def gate(self, record: bytes, draft: str, neighbours: Sequence[str], *, strict: bool) -> Verdict:
+        """hub.regenerate.DraftGate."""
+        return gate.judge(decode_record(record), draft, neighbours, strict=strict)
+
+
+def run_hub_command(config_file: Path | None, overrides: Mapping[str, object]) -> int:
+    """`crystalmem hub run`: the exit code."""
+    log.configure()
+    try:
+        config = load(config_file, HubConfig, overrides)
+        settings, generator = settings_of(config), generator_of(config.model)
+    except CrystalError as error:
+        _log.error("the hub cannot start", code=error.code.value, reason=log.clean(str(error), 500))
+        return 1
+    return run_hub(settings, generator)
+
+
+def run_hub(settings: HubSettings, generator: OpenAIGenerator | None) -> int:
+    """Serve until SIGTERM; 0 when that was asked for, 1 when a part died."""
+    clock = SystemClock()
+    return run_service(partial(_daemon, settings, generator, clock), clock)
+
+
+def settings_of(config: HubConfig) -> HubSettings:
+    """The files behind a configuration; makes the hub's key pair at the first start."""
+    directory = config.directory
+    return HubSettings(
+        listen=config.listen,
+        directory=directory,
+        keys=_keys(config),
+        edges_file=Path(config.edges_file).expanduser() if config.edges_file else directory / EDGES_NAME,
+        quota_bytes=config.quota_bytes,
+        rules=Rules(config.rho, strict=config.gate == "strict"),
+    )
+
+
+def generator_of(model: ModelConfig) -> OpenAIGenerator | None:
+    """The generative source; None where no endpoint is configured."""
+    if not model.url:
+        return None
+    # Local engines want no key, and the client refuses an empty one.
+    api_key = _secret(Path(model.api_key_file).expanduser()) if model.api_key_file else "none"
+    return OpenAIGenerator(model.url, model.name, api_key, model.timeout_s)
+
+
+async def _daemon(
+    settings: HubSettings, generator: OpenAIGenerator | None, clock: Clock, supervisor: Supervisor
+) -> None:
+    worker = WorkerThread("hub-store", supervisor.pulse("hub-store"))
+    gates: dict[Kind, DraftGate] = {kind: TextGate() for kind in Kind if kind is not Kind.MOTION}
+    app = HubApp(settings, HubPorts(clock, worker, gates, generator))
+    supervisor.start("status", _publish, app, settings.directory / STATUS_NAME, clock)
+    try:
+        await app.run(supervisor.stop, supervisor.ready)
+    finally:
+        if generator is not None:
+            await generator.aclose()
+        await worker.aclose()
+
+
+async def _publish(app: HubApp, path: Path, clock: Clock) -> None:
+    """Keep status.json up to date: a hub has no door of its own."""
+    written: HubStatus | None = None
+    while True:
+        await clock.sleep(STATUS_PERIOD_S)
+        status = app.status()
+        if status != written:
+            await anyio.to_thread.run_sync(_write, path, status)
+            written = status
+
+
+def _write(path: Path, status: HubStatus) -> None:
+    partial_file = path.with_name(path.name + ".partial")
+    partial_file.write_bytes(msgspec.json.format(msgspec.json.encode(status)) + b"\n")
+    partial_file.replace(path)
+
+
+def _keys(config: HubConfig) -> KeyPair:
+    if config.key_file:
+        return load_pair(Path(config.key_file).expanduser())
+    directory = config.directory / "keys"
+    secret = directory / f"{_KEY_NAME}{SECRET_SUFFIX}"
+    if not os.path.lexists(secret):
+        write_pair(directory, _KEY_NAME, new_pair())
+    return load_pair(secret)
+
+
+def _secret(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PermanentError(
+            Code.BAD_CONFIG, "the API key file cannot be read", path=str(path), reason=str(error)
+        ) from error
