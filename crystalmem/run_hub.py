@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
 
 from hub.app import HubApp, HubPorts, HubSettings
 from hub.counters import HubStatus
-from hub.model import OpenAIGenerator
 from hub.regenerate import DraftGate, Rules
 from shared.config import HubConfig, ModelConfig, load
 from shared.errors import Code, CrystalError, PermanentError
@@ -25,6 +25,9 @@ from shared.memory import gate
 from shared.memory.layers import decode_record
 from shared.memory.model import Kind
 from shared.ports import Clock, Verdict
+
+if TYPE_CHECKING:
+    from hub.model import OpenAIGenerator
 
 STATUS_NAME = "status.json"
 EDGES_NAME = "edges.toml"
@@ -76,6 +79,9 @@ def generator_of(model: ModelConfig) -> OpenAIGenerator | None:
     """The generative source; None where no endpoint is configured."""
     if not model.url:
         return None
+    # Importing the client takes longer than all the rest of the start.
+    from hub.model import OpenAIGenerator
+
     # Local engines want no key, and the client refuses an empty one.
     api_key = _secret(Path(model.api_key_file).expanduser()) if model.api_key_file else "none"
     return OpenAIGenerator(model.url, model.name, api_key, model.timeout_s)

@@ -8,16 +8,11 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
 
+from hub.prompt import SYSTEM, estimate_tokens, user_text
 from shared.ports import Draft, DraftRequest
 from shared.wire import DraftFailure
 
 CONNECT_S = 5.0
-_SYSTEM = (
-    "You restore a memory that was shortened to save space. Write it out again as complete text."
-    " Use only what the notes and the facts say. Every fact must stand in your text with its exact words,"
-    " numbers, order and negations. Add no number, name, date or claim that the notes do not have."
-    ' Context is for wording only. Answer with JSON: {"text": "..."}.'
-)
 _FORMAT: ResponseFormatJSONSchema = {
     "type": "json_schema",
     "json_schema": {
@@ -31,10 +26,6 @@ _FORMAT: ResponseFormatJSONSchema = {
         },
     },
 }
-# Our own words in the prompt, counted generously.
-_PROMPT_TOKENS = 256
-# Usual text has 3 to 5 bytes a token; below 2 only random bytes go.
-_BYTES_A_TOKEN = 2
 
 
 class _Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,17 +100,5 @@ class OpenAIGenerator:
         return Draft("", self._model, tokens, reason.value)
 
 
-def estimate_tokens(request: DraftRequest) -> int:
-    """What a call can cost at most: reserved before it, and charged where the endpoint does not say."""
-    texts = (request.residue, *request.invariants, *request.neighbours)
-    prompt_tokens = _PROMPT_TOKENS + sum(len(text.encode()) for text in texts) // _BYTES_A_TOKEN
-    return prompt_tokens + request.max_tokens
-
-
 def _messages(request: DraftRequest) -> list[ChatCompletionMessageParam]:
-    parts = [f"Notes:\n{request.residue}"]
-    if request.invariants:
-        parts.append("Facts that must stand in the text:\n" + "\n".join(request.invariants))
-    if request.neighbours:
-        parts.append("Context:\n" + "\n---\n".join(request.neighbours))
-    return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": "\n\n".join(parts)}]
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user_text(request)}]

@@ -11,7 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from hub.ledger import Ledger
-from hub.model import estimate_tokens
+from hub.prompt import estimate_tokens
 from shared.errors import CrystalError
 from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Source
