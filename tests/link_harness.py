@@ -25,6 +25,7 @@ from shared.scope import EdgeName, TenantName
 from shared.wire import NO_CHAIN, Ack, Batch, Created, Delta, decode_batch, encode_batch, next_chain
 
 EDGE, TENANT = EdgeName("edge-1"), TenantName("tenant-1")
+ANY_PORT = "tcp://127.0.0.1:*"
 CLOCK = SystemClock()
 FAST = LinkTimings(
     hello_s=2.0, ack_s=2.0, fetch_s=2.0, draft_s=5.0, ping_s=0.2, silent_s=1.0, backoff_min_s=0.02,
@@ -45,8 +46,8 @@ def digest(text: str) -> bytes:
 def created(seq: int, number: int, *, version: int = 1, text: str = "", original: bytes = b"") -> Created:
     """A new entry, or a new version of one."""
     return Created(
-        seq, number, public_id(number), version, Kind.EPISODE, MemoryClass.NONE, 7, digest(text or str(number)),
-        0.5, 100, (), original,
+        seq, number, public_id(number), version, Kind.EPISODE, MemoryClass.NONE, 7,
+        digest(text or str(number)), 0.5, 100, (), original,
     )  # fmt: skip
 
 
@@ -158,7 +159,7 @@ async def running_hub(
     pair = keys or new_pair()
     app = HubApp(
         HubSettings(
-            "tcp://127.0.0.1:*", directory, pair, directory / "edges.toml", quota_bytes, Rules(rho, strict=True)
+            ANY_PORT, directory, pair, directory / "edges.toml", quota_bytes, Rules(rho, strict=True)
         ),
         HubPorts(CLOCK, worker, gates or {}, generator),
     )
