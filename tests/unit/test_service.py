@@ -11,7 +11,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
 from shared.errors import Code, IntegrityError
 from shared.host import service
@@ -260,19 +259,23 @@ def test_a_second_signal_cuts_the_clean_up_off() -> None:
 
 def test_a_clean_up_that_takes_too_long_is_cut_off() -> None:
     clock = FakeClock()
+    order: list[str] = []
 
-    async def impatient() -> None:
-        while True:
-            await checkpoint()
-            if clock.sleepers:  # the stop has begun: only its time limit sleeps here
-                clock.tick(service.STOP_GRACE_S)
+    async def time_passes(supervisor: Supervisor) -> None:
+        await supervisor.stop.wait()
+        await anyio.wait_all_tasks_blocked()
+        await clock.advance(service.STOP_GRACE_S - 0.1)
+        order.append("still cleaning up")
+        await clock.advance(0.1)
+        order.append("never")
 
     async def daemon(supervisor: Supervisor) -> None:
-        supervisor.start("time", impatient)
+        supervisor.start("time", time_passes, supervisor)
         supervisor.stop.set()
         await anyio.sleep_forever()
 
     assert run(daemon, clock) == 1
+    assert order == ["still cleaning up"]
 
 
 def test_the_real_clock_serves_too(tmp_path: Path) -> None:

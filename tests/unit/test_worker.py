@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator
 
@@ -41,14 +42,6 @@ async def test_the_job_s_error_reaches_the_caller_and_the_thread_lives_on(worker
     assert await worker.run(int) == 0
 
 
-async def test_jobs_run_in_the_order_they_were_handed_over(worker: WorkerThread) -> None:
-    done: list[int] = []
-    async with anyio.create_task_group() as group:
-        for number in range(20):
-            group.start_soon(worker.run, done.append, number)
-    assert done == list(range(20))
-
-
 class Gate:
     """A job that waits until the test lets it go."""
 
@@ -68,6 +61,20 @@ async def entered(gate: Gate) -> None:
         await anyio.sleep(0.001)
 
 
+async def test_jobs_run_one_at_a_time_in_the_order_they_were_handed_over(worker: WorkerThread) -> None:
+    gate = Gate()
+    done: list[int] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run, gate.job)
+        await entered(gate)
+        for number in range(20):
+            group.start_soon(worker.run, done.append, number)
+        await anyio.sleep(0.01)
+        assert done == []
+        gate.open.set()
+    assert done == list(range(20))
+
+
 async def test_a_cancelled_scope_waits_for_the_running_job(worker: WorkerThread) -> None:
     gate = Gate()
     async with anyio.create_task_group() as group:
@@ -81,6 +88,8 @@ async def test_a_cancelled_scope_waits_for_the_running_job(worker: WorkerThread)
 @pytest.mark.parametrize("fails", [False, True])
 async def test_a_native_cancel_waits_for_the_running_job_too(worker: WorkerThread, fails: bool) -> None:
     gate = Gate()
+    complaints: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, facts: complaints.append(facts["message"]))
 
     def job() -> None:
         gate.job()
@@ -96,6 +105,10 @@ async def test_a_native_cancel_waits_for_the_running_job_too(worker: WorkerThrea
     with pytest.raises(asyncio.CancelledError):
         await task
     assert gate.passed
+    del task
+    gc.collect()
+    await anyio.sleep(0)
+    assert complaints == []
 
 
 async def test_a_running_job_is_busy_and_a_waiting_thread_is_idle() -> None:
