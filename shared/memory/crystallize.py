@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shared.errors import Code, PermanentError
 from shared.memory import front
-from shared.memory.energy import guard_limit, hull
+from shared.memory.energy import ABOVE_ALL, barrier, chunks, guard_limit, hull
 from shared.memory.model import EvictionMode, Ladder, Move, Rung, SweepColumns, SweepPlan
 from shared.units import KIB
 
@@ -28,7 +28,7 @@ class Decision:
     """What becomes of every row of the columns.
 
     position: target ladder position; `len(ladder.rungs)` = evicted. price: the dearest price the row
-    paid, phase: the step of the order in which it last moved (-1 = not moved).
+    paid, phase: the step of the order in which it last moved, from 1 (0 = not moved).
     """
 
     position: NDArray[np.int8]
@@ -69,7 +69,7 @@ def decide(
 
 def sweep_plan(columns: SweepColumns, ladder: Ladder, decision: Decision) -> SweepPlan:
     """One Move per moved row, origin to final rung, in the order in which the front reached them."""
-    moved = np.flatnonzero(decision.phase >= 0)
+    moved = np.flatnonzero(decision.phase)
     keys = (*reversed(_ties(columns)), decision.price, decision.phase)
     moved = moved[np.lexsort([key[moved] for key in keys])]
     rungs = [*(spec.rung for spec in ladder.rungs), Rung.EVICTED]
@@ -119,8 +119,8 @@ class _Sweep:
         self._evicted = len(ladder.rungs)
         self._position = columns.position.copy()
         self._price = np.zeros(columns.value.size, np.float32)
-        self._phase = np.full(columns.value.size, -1, np.int8)
-        self._step = -1
+        self._phase = np.zeros(columns.value.size, np.int8)
+        self._step = 0
         self._level = 0.0
         self._before = float(_present(columns, columns.position).sum(dtype=np.float64))
         if not np.isfinite(self._before):
@@ -181,10 +181,15 @@ class _Sweep:
         passed = front.advance(price, freed_bytes, self._need - self._freed, _ties(columns))
         here: NDArray[np.int64] | slice = slice(None) if rows is None else rows
         position, dearest, phase = self._position[here], self._price[here], self._phase[here]
-        for taken, paid, target in zip(passed.taken, price, targets, strict=True):
-            np.copyto(position, np.int8(target), where=taken)
-            np.copyto(dearest, paid, where=taken)
-            np.copyto(phase, np.int8(self._step), where=taken)
+        if rows is not None:
+            # Prices of different steps are not on one scale.
+            dearest[passed.taken.any(axis=0)] = 0.0
+        for part in chunks(position.size):
+            for taken, paid, target in zip(passed.taken[:, part], price[:, part], targets, strict=True):
+                # All three only rise, so a maximum does for a select (see `barrier`).
+                position[part] = np.maximum(position[part], taken * np.int8(target))
+                phase[part] = np.maximum(phase[part], taken * np.int8(self._step))
+                dearest[part] = np.maximum(dearest[part], np.minimum(paid, taken * ABOVE_ALL))
         self._position[here], self._price[here], self._phase[here] = position, dearest, phase
         self._freed += passed.freed_bytes
         return passed.level
@@ -204,9 +209,10 @@ def _rows(columns: SweepColumns, rows: NDArray[np.int64], position: NDArray[np.i
 def _present(columns: SweepColumns, position: NDArray[np.int8]) -> Float32s:
     """Whole bytes of each row at its position."""
     size = np.full(position.size, np.inf, np.float32)
-    for k in range(columns.size_bytes.shape[1]):
-        np.copyto(size, columns.size_bytes[:, k], where=position == k)
-    return np.ceil(size)
+    for part in chunks(position.size):
+        for k, there in enumerate(columns.size_bytes[part].T):
+            size[part] = np.minimum(size[part], np.maximum(np.ceil(there), barrier(position[part] != k)))
+    return size
 
 
 def _left_behind(columns: SweepColumns) -> Float32s:
@@ -218,6 +224,6 @@ def _smallest(columns: SweepColumns) -> Float32s:
     """Each row's smallest rung, from its position down."""
     size = _present(columns, columns.position)
     for k in range(columns.size_bytes.shape[1]):
-        offered = np.where(columns.position <= k, columns.size_bytes[:, k], np.float32(np.inf))
+        offered = np.maximum(columns.size_bytes[:, k], barrier(columns.position > k))
         size = np.minimum(size, np.ceil(offered))
     return size

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.memory.energy import chunks
+
 Float32s = NDArray[np.float32]
 Weights = NDArray[np.floating]
 Keys = NDArray[np.unsignedinteger]
@@ -16,8 +18,6 @@ Ties = Sequence[NDArray[np.integer]]
 # 16 bits a pass: a histogram of 65,536 doubles stays in the L2 cache.
 _DIGIT_BITS = 16
 _DIGIT = (1 << _DIGIT_BITS) - 1
-# Keys are widened to int64 for counting; by chunks the wide copies never leave the cache.
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,14 @@ def advance(price: Float32s, freed_bytes: Float32s, need_bytes: float, ties: Tie
     """
     # Non-negative floats sort as their bit patterns do.
     bits = np.ascontiguousarray(price).view(np.uint32).reshape(-1)
-    weight = np.ascontiguousarray(freed_bytes).reshape(-1)
-    cut = weighted_cut(bits, weight, need_bytes)
+    cut = weighted_cut(bits, freed_bytes.reshape(-1), need_bytes)
     if cut is None:
         taken = np.isfinite(price)
         level = float(price.max(where=taken, initial=0.0))
         return Front(taken, level, float(freed_bytes.sum(dtype=np.float64)))
     level_price = np.uint32(cut.key).view(np.float32)
-    taken = price < level_price
-    at_level = np.flatnonzero(bits == np.uint32(cut.key))
-    chosen = _among_ties(at_level, price.shape[1], weight, need_bytes - cut.below, ties)
-    taken.reshape(-1)[chosen] = True
-    freed = cut.below + float(weight[chosen].sum(dtype=np.float64))
-    return Front(taken, float(level_price), freed)
+    tied, freed_by_ties = _first_of_ties(price == level_price, freed_bytes, need_bytes - cut.below, ties)
+    return Front((price < level_price) | tied, float(level_price), cut.below + freed_by_ties)
 
 
 @dataclass(frozen=True)
@@ -87,47 +82,46 @@ def weighted_cut(keys: Keys, weight: Weights, need: float) -> Cut | None:
 
 def _histogram(keys: Keys, weight: Weights, shift: int) -> NDArray[np.float64]:
     total = np.zeros(_DIGIT + 1, np.float64)
-    for start in range(0, keys.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
+    # Keys are widened to int64 for counting; by chunks the wide copies never leave the cache.
+    for part in chunks(keys.size, 1 << _DIGIT_BITS):
         digit = (keys[part] >> keys.dtype.type(shift)) & keys.dtype.type(_DIGIT)
         total += np.bincount(digit.astype(np.int64), weights=weight[part], minlength=_DIGIT + 1)
     return total
 
 
-def _among_ties(
-    at_level: NDArray[np.int64], rows: int, weight: Float32s, need: float, ties: Ties
-) -> NDArray[np.int64]:
-    """Of the moves at the front's own price, those that come first: whole rows, then one row's prefix."""
-    row = at_level % rows
-    row_weight = np.bincount(row, weights=weight[at_level], minlength=rows).astype(np.float64)
-    contested = np.flatnonzero(np.bincount(row, minlength=rows))
-    settled = []
+def _first_of_ties(
+    tied: NDArray[np.bool_], freed_bytes: Float32s, need: float, ties: Ties
+) -> tuple[NDArray[np.bool_], float]:
+    """Of the moves at one price, those that come first: whole rows, then a prefix of one row's moves."""
+    weight = np.empty(tied.shape[1], np.float32)
+    for part in chunks(weight.size):
+        weight[part] = (freed_bytes[:, part] * tied[:, part]).sum(axis=0)
+    contested = np.flatnonzero(tied.any(axis=0))
+    chosen = np.zeros(weight.size, np.bool_)
+    freed = 0.0
     for key in ties:
-        if contested.size < 2:
-            break
         rank = _as_unsigned(key[contested])
-        cut = weighted_cut(rank, row_weight[contested], need)
-        if cut is None:
-            break
-        settled.append(contested[rank < cut.key])
-        contested = contested[rank == cut.key]
-        need -= cut.below
-    reached = np.cumsum(row_weight[contested])
+        cut = weighted_cut(rank, weight[contested], need - freed) if rank.any() else None
+        if cut is not None:
+            chosen[contested[rank < cut.key]] = True
+            contested = contested[rank == cut.key]
+            freed += cut.below
+    # Rows equal in every key go by row number.
+    reached = freed + np.cumsum(weight[contested], dtype=np.float64)
     last = int(np.searchsorted(reached, need, side="left"))
-    settled.append(contested[:last])
-    chosen = np.zeros(rows, np.bool_)
-    chosen[np.concatenate(settled)] = True
-    whole = at_level[chosen[row]]
-    if last == contested.size:
-        return whole
-    # Flat indexes of one row ascend in ladder order.
-    own = at_level[row == contested[last]]
-    need -= float(reached[last - 1]) if last else 0.0
-    enough = int(np.searchsorted(np.cumsum(weight[own], dtype=np.float64), need, side="left"))
-    return np.concatenate([whole, own[: enough + 1]])
+    chosen[contested[:last]] = True
+    freed = float(reached[last - 1]) if last else freed
+    taken = tied & chosen
+    if last < contested.size:
+        row = contested[last]
+        for move in np.flatnonzero(tied[:, row]):
+            if freed < need:
+                taken[move, row] = True
+                freed += float(freed_bytes[move, row])
+    return taken, freed
 
 
-def _as_unsigned(key: NDArray[np.integer]) -> NDArray[np.uint64]:
+def _as_unsigned(key: NDArray[np.integer]) -> Keys:
     """Order-preserving, counted from the smallest so that few digits are in use."""
     # Wrap-around subtraction is exact for any two int64.
     offset: NDArray[np.uint64] = key.astype(np.uint64) - np.uint64(int(key.min()) % 2**64)
