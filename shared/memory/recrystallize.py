@@ -98,11 +98,12 @@ class _Recovery:
         rows = np.flatnonzero(columns.exact_source & (columns.position > self._rest))
         base = columns.position[rows].astype(np.int64)
         targets = np.arange(self._rest, int(base.max(initial=self._rest + 1)))
-        # A base as good as its overlay replaces it; a lower one would show nothing new.
+        # A base as useful as its overlay replaces it; a lower one would show nothing new.
         held = self._sizes[rows, base] + self._overlay_bytes[rows]
         growth = self._sizes[np.ix_(rows, targets)] - held[:, None]
-        growth[(targets >= base[:, None]) | (targets > self._shown[rows][:, None])] = np.inf
-        gain = self._utility[self._rest] - self._utility[self._shown[rows]]
+        shown = self._utility[self._shown[rows]]
+        growth[(targets >= base[:, None]) | (self._utility[targets] < shown[:, None])] = np.inf
+        gain = self._utility[self._rest] - shown
         order = self._by_density(rows, gain, growth[:, 0])
         room = (self._headroom, self._caps.archive_bytes)
         choice, (self._headroom, _) = _greedy(
