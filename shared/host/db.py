@@ -131,7 +131,12 @@ def open_db(path: Path, schema: Traversable, *, page_size_bytes: int = 4096) -> 
 
     `page_size_bytes` counts for a new file only.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Memory content: the owner's alone from its first byte on; the WAL inherits the mode.
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise _disk_error(path, str(error)) from error
     with _translated(path):
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
     database = Database(connection, path)
@@ -243,11 +248,15 @@ def _translate(error: sqlite3.DatabaseError, path: Path) -> CrystalError | None:
             path=str(path),
         )
     if re.search(r"I/O error|unable to open|readonly database", text):
-        return TransientError(
-            Code.DISK_ERROR,
-            "the store cannot be read or written",
-            hint="Check the disk and the rights of the data directory",
-            path=str(path),
-            finding=text,
-        )
+        return _disk_error(path, text)
     return None
+
+
+def _disk_error(path: Path, finding: str) -> TransientError:
+    return TransientError(
+        Code.DISK_ERROR,
+        "the store cannot be read or written",
+        hint="Check the disk and the rights of the data directory",
+        path=str(path),
+        finding=finding,
+    )

@@ -154,8 +154,9 @@ class Supervisor:
 
     def fail(self, name: str, error: Exception) -> None:
         """Log why the daemon cannot go on and begin the stop; the exit code will be 1."""
-        facts = {"code": error.code.value} if isinstance(error, CrystalError) else {}
-        _log.error("worker died", worker=name, error=clean(str(error)), exc_info=error, **facts)
+        cause = _cause(error)
+        facts = {"code": cause.code.value} if isinstance(cause, CrystalError) else {}
+        _log.error("worker died", worker=name, error=clean(str(cause), 500), exc_info=error, **facts)
         self.failed = True
         self.stop.set()
 
@@ -208,6 +209,12 @@ async def _limit_stop(supervisor: Supervisor, main: anyio.CancelScope, clock: Cl
     _log.error("the clean-up took too long and is cut off", grace_s=STOP_GRACE_S)
     supervisor.failed = True
     main.cancel()
+
+
+def _cause(error: Exception) -> Exception:
+    """The one error that task groups have wrapped; a group of several stays as it is."""
+    inner: tuple[Exception, ...] = getattr(error, "exceptions", ())
+    return _cause(inner[0]) if len(inner) == 1 else error
 
 
 def _ascii(text: str) -> str:

@@ -311,3 +311,17 @@ def test_a_directory_that_cannot_be_opened_is_a_disk_error(tmp_path: Path, schem
     with pytest.raises(TransientError) as refused:
         open_db(tmp_path / "store.db", schema)
     assert refused.value.code is Code.DISK_ERROR
+
+
+def test_a_path_below_a_file_is_a_disk_error(tmp_path: Path, schema: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TransientError) as refused:
+        open_db(tmp_path / "file" / "store.db", schema)
+    assert refused.value.code is Code.DISK_ERROR
+
+
+def test_the_store_and_its_wal_are_the_owner_s_alone(database: Database) -> None:
+    fill(database, 1)
+    modes = {item.name: item.stat().st_mode & 0o777 for item in database.path.parent.iterdir()}
+    assert set(modes) == {"store.db", "store.db-wal", "store.db-shm"}
+    assert set(modes.values()) == {0o600}
