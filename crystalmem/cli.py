@@ -42,7 +42,13 @@ def edge() -> None:
 @edge.command("run")
 @click.option("--config", type=click.Path(path_type=Path), default=None, help="TOML file; none is needed.")
 @click.option("--data-dir", default=None, help="Where memory/ and state/ live.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override one key, e.g. memory.ladder=paper.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one key, e.g. memory.ladder=paper.",
+)
 def edge_run(config: Path | None, data_dir: str | None, settings: tuple[str, ...]) -> None:
     """Run the edge daemon in the foreground."""
     from crystalmem.run_edge import run_edge
@@ -58,7 +64,9 @@ def hub() -> None:
 @hub.command("run")
 @click.option("--config", type=click.Path(path_type=Path), default=None, help="TOML file; none is needed.")
 @click.option("--data-dir", default=None, help="Where tenants/ and keys/ live.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override one key, e.g. model.url=...")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override one key, e.g. model.url=..."
+)
 def hub_run(config: Path | None, data_dir: str | None, settings: tuple[str, ...]) -> None:
     """Run the hub daemon in the foreground."""
     from crystalmem.run_hub import run_hub_command
@@ -84,7 +92,13 @@ def keys_new(name: str, directory: Path) -> None:
 
 @main.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
-@click.option("--input", "input_file", type=click.Path(path_type=Path), default=None, help="Your own JSONL (docs/data-format.md).")
+@click.option(
+    "--input",
+    "input_file",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Your own JSONL (docs/data-format.md).",
+)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--cycles", default="definition1,deep", show_default=True)
 @click.option("--llm", "llm_url", default="", help="OpenAI-compatible endpoint; adds the paper_llm arm.")

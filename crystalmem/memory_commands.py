@@ -21,7 +21,7 @@ EXIT_UNREACHABLE = 3
 Command = Callable[..., None]
 
 
-class SizeParam(click.ParamType):
+class SizeParam(click.ParamType[int]):
     """`64MiB`, `1.5GB` or a number of bytes."""
 
     name = "size"
@@ -56,7 +56,12 @@ def call(
         with Client(socket, tenant=tenant) as client:
             answer = verb(client)
     except CrystalMemError as problem:
-        error = {"code": problem.code, "message": problem.message, "facts": problem.facts, "hint": problem.hint}
+        error = {
+            "code": problem.code,
+            "message": problem.message,
+            "facts": problem.facts,
+            "hint": problem.hint,
+        }
         click.echo(json.dumps({"error": error}) if as_json else f"refused: {problem}", err=True)
         sys.exit(EXIT_UNREACHABLE if problem.code == "daemon_unreachable" else EXIT_REFUSED)
     if as_json:
@@ -166,7 +171,9 @@ def explain(entry_id: str, socket: str | None, tenant: str, as_json: bool) -> No
     def show(answer: dict[str, Any]) -> None:
         click.echo(answer["summary"])
         for move in answer["moves"]:
-            click.echo(f"  next: to {move['to']} frees {format_bytes(move['frees_bytes'])} at price {move['price']:.3g}")
+            click.echo(
+                f"  next: to {move['to']} frees {format_bytes(move['frees_bytes'])} at price {move['price']:.3g}"
+            )
 
     call(socket, tenant, as_json, lambda client: client.explain(entry_id), show)
 
@@ -257,9 +264,7 @@ def evicted(limit: int, cursor: int, socket: str | None, tenant: str, as_json: b
             click.echo(f"{row['number']:>8}  {kept:<10}  value {row['value']:.4f}  {row['reason']}")
         click.echo(f"{answer['total']} in all")
 
-    call(
-        socket, tenant, as_json, lambda client: client.list_evicted(limit=limit, cursor=cursor), show
-    )
+    call(socket, tenant, as_json, lambda client: client.list_evicted(limit=limit, cursor=cursor), show)
 
 
 @click.command()

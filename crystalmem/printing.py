@@ -43,7 +43,9 @@ def print_plan(answer: Json) -> None:
 
 def print_status(answer: Json) -> None:
     """The whole daemon on one screen."""
-    click.echo(f"tenant {answer['tenant']}, ladder {answer['ladder']}, stage {answer['stage']}, {answer['state']}")
+    click.echo(
+        f"tenant {answer['tenant']}, ladder {answer['ladder']}, stage {answer['stage']}, {answer['state']}"
+    )
     print_budget(answer["budget"])
     link = answer["link"]
     click.echo(f"hub: {link['state']}" + (f" ({link['endpoint']})" if link["endpoint"] else ""))

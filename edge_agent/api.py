@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from edge_agent import requests
 from edge_agent.verbs import Verbs
@@ -36,8 +37,6 @@ _STATUS: dict[Code, int] = {
     Code.DISK_FULL: 507,
     Code.ENTRY_OVER_BUDGET: 507,
 }
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def build(verbs: Verbs, token: str | None = None) -> web.Application:
@@ -150,8 +149,13 @@ def error_response(problem: CrystalError) -> web.Response:
     """The one shape of a refusal."""
     status = _STATUS.get(problem.code)
     if status is None:
-        status = 422 if isinstance(problem, InputError) else 503 if isinstance(problem, TransientError) else 500
-    facts = {name: value if isinstance(value, (int, float, str)) else str(value) for name, value in problem.facts.items()}
+        status = (
+            422 if isinstance(problem, InputError) else 503 if isinstance(problem, TransientError) else 500
+        )
+    facts = {
+        name: value if isinstance(value, (int, float, str)) else str(value)
+        for name, value in problem.facts.items()
+    }
     error = {"code": problem.code.value, "message": problem.message, "facts": facts, "hint": problem.hint}
     return _json({"error": error}, status)
 
@@ -176,12 +180,14 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         metrics.REQUESTS.labels(verb=verb.rsplit("/v1", 1)[-1], code=code).inc()
 
 
-def _token(token: str | None) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+def _token(token: str | None) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if token is not None and not hmac.compare_digest(given.encode(), token.encode()):
-            raise PermanentError(Code.UNAUTHORIZED, "a bearer token is needed", hint="Send Authorization: Bearer TOKEN")
+            raise PermanentError(
+                Code.UNAUTHORIZED, "a bearer token is needed", hint="Send Authorization: Bearer TOKEN"
+            )
         return await handler(request)
 
     return guard
@@ -231,7 +237,10 @@ async def _listen_loopback(runner: web.AppRunner, listen: str) -> None:
     host, _, port = listen.rpartition(":")
     if host not in ("127.0.0.1", "[::1]", "localhost") or not port.isdigit():
         raise PermanentError(
-            Code.BAD_CONFIG, "door.listen must be a loopback address", value=listen, hint="Write 127.0.0.1:8377"
+            Code.BAD_CONFIG,
+            "door.listen must be a loopback address",
+            value=listen,
+            hint="Write 127.0.0.1:8377",
         )
     try:
         await web.TCPSite(runner, host.strip("[]"), int(port)).start()
@@ -243,7 +252,9 @@ def _read_token(path: Path) -> str:
     try:
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as problem:
-        raise PermanentError(Code.BAD_CONFIG, f"the token file cannot be read: {problem}", path=str(path)) from None
+        raise PermanentError(
+            Code.BAD_CONFIG, f"the token file cannot be read: {problem}", path=str(path)
+        ) from None
     if len(token) < 16:
         raise PermanentError(Code.BAD_CONFIG, "the token is shorter than 16 characters", path=str(path))
     return token

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from shared.memory.lexicon import CALENDAR, STOP_WORDS
-from shared.memory.tokens import located, negates, norm, numeric, punctuation
+from shared.memory.tokens import Place, negates, norm, numeric, punctuation
 
 
 class AtomClass(IntEnum):
@@ -21,11 +21,12 @@ class AtomClass(IntEnum):
     WORD = 3
     ACTION = 4
     NEGATION = 5
-    NUMBER = 6
-    ID = 7
-    DATE = 8
-    NAME = 9
-    ENTITY = 10
+    INTEGER = 6
+    NUMBER = 7
+    ID = 8
+    DATE = 9
+    NAME = 10
+    ENTITY = 11
 
     @property
     def names_a_thing(self) -> bool:
@@ -33,8 +34,7 @@ class AtomClass(IntEnum):
         return self >= AtomClass.ID
 
 
-@dataclass(frozen=True)
-class Atom:
+class Atom(NamedTuple):
     """text[start:end] of the original; `clause` numbers its claim; `size` is its UTF-8 bytes."""
 
     start: int
@@ -43,8 +43,8 @@ class Atom:
     norm: str
     clause: int
     size: int
-    task: bool = False
-    outcome: bool = False
+    task: bool
+    outcome: bool
 
 
 # A token longer than this is cut: no byte aim could ever be met by a text that is one long word.
@@ -58,71 +58,97 @@ _TASK_LINE = re.compile(
     r"\b(?:your task is|task|goal|instruction|question|query)\b\s*(?:to\b\s*)?:", re.IGNORECASE
 )
 _OUTCOME_LINE = re.compile(
-    r"^\W*(?:outcome|result|status|reward|score|final answer|answer)\b\s*[:=]"
+    r"^\W*(?:outcome|result|status|reward|score|final answer|answer)\b[^:=]{0,24}[:=]"
     r"|\b(?:succe(?:ss|eded)\w*|fail(?:ed|ure)|you won|you lost|task (?:is )?(?:done|complete\w*|solved))\b",
     re.IGNORECASE,
 )
 _ACTION_LINE = re.compile(r"\s*(?:>|action\b[^:]{0,12}:|act:)\s*", re.IGNORECASE)
-_LINE = re.compile(r"[^\n\r]*(?:\r\n|\n|\r|$)")
 _SCANNED_LINE = 400  # a line's role shows at its start; a 5 MB line is not searched
+# 'fridge' + '1' is one thing, so are 'Ana' + 'Maria' and '8' + 'May' + '2023'.
+_JOINS = {
+    (AtomClass.WORD, AtomClass.INTEGER): AtomClass.ENTITY,
+    (AtomClass.NAME, AtomClass.NAME): AtomClass.NAME,
+    (AtomClass.DATE, AtomClass.DATE): AtomClass.DATE,
+    (AtomClass.INTEGER, AtomClass.DATE): AtomClass.DATE,
+    (AtomClass.DATE, AtomClass.INTEGER): AtomClass.DATE,
+}
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     end: int
     task: bool
     outcome: bool
     action_at: int
 
 
-def atoms(text: str) -> Iterator[Atom]:
-    """Atoms of a text in order; white space between them is nobody's."""
-    pending: Atom | None = None
-    for atom in _singles(text):
-        if pending is not None:
-            joined = _join(text, pending, atom)
-            if joined is not None:
-                pending = joined
-                continue
-            yield pending
-        pending = atom
-    if pending is not None:
-        yield pending
-    elif text:
-        yield Atom(0, 1, AtomClass.MARK, text[0], 0, len(text[0].encode()))
+class _Look(NamedTuple):
+    norm: str
+    kind: AtomClass
+    size: int
 
 
-def _singles(text: str) -> Iterator[Atom]:
+def atoms(text: str, places: Sequence[Place]) -> list[Atom]:
+    """Atoms of a text in order, from its located tokens; punctuation and white space are nobody's."""
+    found: list[Atom] = []
     lines = _lines(text)
     line = next(lines)
     previous_clause = -1
-    for start, end, clause in located(text):
+    for start, end, clause in places:
         while start >= line.end:
             line = next(lines)
-        first = clause != previous_clause
-        previous_clause = clause
-        for at in range(start, end, _LONGEST_TOKEN):
-            to = min(at + _LONGEST_TOKEN, end)
-            kind = AtomClass.PIECE
-            if end - start <= _LONGEST_TOKEN:
-                kind = AtomClass.ACTION if start == line.action_at else _classify(text[start:end], first)
-            surface = text[at:to]
-            yield Atom(at, to, kind, norm(surface), clause, len(surface.encode()), line.task, line.outcome)
+        first, previous_clause = clause != previous_clause, clause
+        if end - start > _LONGEST_TOKEN:
+            found.extend(_pieces(text, start, end, clause, line))
+            continue
+        looks = _look(text[start:end], first)
+        if looks.kind is AtomClass.MARK:
+            continue
+        kind = AtomClass.ACTION if start == line.action_at else looks.kind
+        before = found[-1] if found else None
+        joined = None
+        if before is not None and before.clause == clause and text[before.end : start] == " ":
+            joined = _JOINS.get((before.kind, kind))
+        if before is None or joined is None or end - before.start > _LONGEST_TOKEN:
+            found.append(Atom(start, end, kind, looks.norm, clause, looks.size, line.task, line.outcome))
+        else:
+            word, size = f"{before.norm} {looks.norm}", before.size + 1 + looks.size
+            found[-1] = Atom(before.start, end, joined, word, clause, size, line.task, line.outcome)
+    return found or _only_marks(text)
+
+
+def _pieces(text: str, start: int, end: int, clause: int, line: _Line) -> Iterator[Atom]:
+    for at in range(start, end, _LONGEST_TOKEN):
+        surface = text[at : min(at + _LONGEST_TOKEN, end)]
+        size = len(surface.encode())
+        yield Atom(at, at + len(surface), AtomClass.PIECE, surface, clause, size, line.task, line.outcome)
+
+
+def _only_marks(text: str) -> list[Atom]:
+    return [Atom(0, 1, AtomClass.MARK, text[0], 0, len(text[0].encode()), False, False)] if text else []
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    for match in _LINE.finditer(text):
-        head = match[0][:_SCANNED_LINE]
-        action = _ACTION_LINE.match(head)
-        yield _Line(
-            match.end(),
-            _TASK_LINE.search(head) is not None,
-            _OUTCOME_LINE.search(head) is not None,
-            match.start() + action.end() if action else -1,
-        )
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start) + 1 or len(text) + 1
+        role = _role(text[start : min(end, start + _SCANNED_LINE)])
+        yield _Line(end, role.task, role.outcome, start + role.action_at if role.action_at >= 0 else -1)
+        start = end
+
+
+@lru_cache(maxsize=4096)
+def _role(head: str) -> _Line:
+    action = _ACTION_LINE.match(head)
+    return _Line(
+        0, bool(_TASK_LINE.search(head)), bool(_OUTCOME_LINE.search(head)), action.end() if action else -1
+    )
 
 
 @lru_cache(maxsize=16384)
+def _look(surface: str, first: bool) -> _Look:
+    return _Look(norm(surface), _classify(surface, first), len(surface.encode()))
+
+
 def _classify(surface: str, first: bool) -> AtomClass:
     word = norm(surface)
     kind = AtomClass.WORD
@@ -130,13 +156,14 @@ def _classify(surface: str, first: bool) -> AtomClass:
         kind = AtomClass.MARK
     elif negates(word):
         kind = AtomClass.NEGATION
+    elif word in CALENDAR and (surface[0].isupper() or word not in _ALSO_WORDS):
+        kind = AtomClass.DATE
     elif word in STOP_WORDS:
         kind = AtomClass.STOP
     elif numeric(surface):
-        kind = AtomClass.NUMBER if _PLAIN_NUMBER.fullmatch(surface) else AtomClass.ID
+        kind = AtomClass.INTEGER if surface.isdigit() else AtomClass.ID
+        kind = AtomClass.NUMBER if kind is AtomClass.ID and _PLAIN_NUMBER.fullmatch(surface) else kind
         kind = AtomClass.DATE if _DATE.fullmatch(surface.casefold()) else kind
-    elif word in CALENDAR and (surface[0].isupper() or word not in _ALSO_WORDS):
-        kind = AtomClass.DATE
     elif "://" in surface or "_" in surface:
         kind = AtomClass.ID
     elif _named(surface, first):
@@ -148,27 +175,3 @@ def _named(surface: str, first: bool) -> bool:
     """Capitals inside a clause, or more than one in a word."""
     capitals = sum(character.isupper() for character in surface)
     return capitals > 1 or (capitals == 1 and surface[0].isupper() and not first)
-
-
-def _join(text: str, before: Atom, after: Atom) -> Atom | None:
-    """'fridge' + '1' is one thing, so are 'Ana' + 'Maria' and '8' + 'May' + '2023'."""
-    if text[before.end : after.start] != " " or before.clause != after.clause:
-        return None
-    pair = before.kind, after.kind
-    if pair == (AtomClass.WORD, AtomClass.NUMBER) and text[after.start : after.end].isdigit():
-        kind = AtomClass.ENTITY
-    elif pair in ((AtomClass.NAME, AtomClass.NAME), (AtomClass.DATE, AtomClass.DATE)):
-        kind = before.kind
-    elif pair in ((AtomClass.NUMBER, AtomClass.DATE), (AtomClass.DATE, AtomClass.NUMBER)):
-        kind = AtomClass.DATE
-    else:
-        return None
-    if after.end - before.start > _LONGEST_TOKEN:
-        return None
-    return replace(
-        before,
-        end=after.end,
-        kind=kind,
-        norm=f"{before.norm} {after.norm}",
-        size=before.size + 1 + after.size,
-    )

@@ -159,9 +159,9 @@ class Bodies:
         """Bytes of blocks that belong to no live entry: charged until the block is rewritten."""
         return sum(block.dead_bytes for block in self.blocks.values())
 
-    def half_dead(self) -> list[int]:
-        """Blocks that are due for a rewrite."""
-        return [n for n, block in self.blocks.items() if block.dead_bytes > DEAD_SHARE * block.body_bytes]
+    def worn(self, dead_share: float) -> list[int]:
+        """Blocks with more dead bytes than this share."""
+        return [n for n, block in self.blocks.items() if block.dead_bytes > dead_share * block.body_bytes]
 
     def dictionaries_in_use(self) -> set[int]:
         """Numbers of the dictionaries that any block names."""

@@ -35,7 +35,7 @@ def sweep_columns(plane: Plane, pricing: Pricing, estimates: Estimates) -> Sweep
     stage = plane.journal.meta.stage
     facts, heat = rows["facts"], rows["heat"]
     numbers = rows["number"].astype(np.int64)
-    position = _positions(plane.ladder, shown_rungs(rows))
+    position = positions(plane.ladder, shown_rungs(rows))
     last_stage = recalls_last_stage(heat, stage)
     archived = (facts["flags"] & Flag.ARCHIVED) != 0
     exact = facts["rung"] <= Rung.PACKED
@@ -93,7 +93,7 @@ def _sizes(
     ladder, facts = plane.ladder, rows["facts"]
     beside = beside_body_bytes(rows)
     sizes = np.full((len(rows), len(ladder.rungs)), np.inf, np.float64)
-    held = _positions(ladder, facts["rung"])
+    held = positions(ladder, facts["rung"])
     movable = (facts["flags"] & Flag.DAMAGED) == 0
     lowerable = movable & _lowerable(plane, rows)
     for k, spec in enumerate(ladder.rungs):
@@ -134,7 +134,8 @@ def _tokens(ladder: Ladder, free: NDArray[np.bool_]) -> NDArray[np.float32]:
     return np.where(free[:, None], np.float32(0.0), price[None, :]).astype(np.float32)
 
 
-def _positions(ladder: Ladder, rungs: NDArray[np.uint8]) -> NDArray[np.int8]:
+def positions(ladder: Ladder, rungs: NDArray[np.uint8]) -> NDArray[np.int8]:
+    """Ladder positions of rung codes; -1 where the ladder lacks one."""
     where = np.full(256, -1, np.int8)
     for k, spec in enumerate(ladder.rungs):
         where[spec.rung] = k

@@ -12,7 +12,7 @@ from edge_agent.entries import ArchiveMode
 from edge_agent.link import OutboxState
 from edge_agent.outbox import Acknowledged, Op
 from edge_agent.plane import Plane
-from edge_agent.table import NO_OVERLAY, Flag, Structured, lossy
+from edge_agent.table import NO_OVERLAY, Flag, Structured, lossy, packed_rows
 from edge_agent.transaction import Transaction
 from shared.memory.model import Rung
 from shared.messages import Ack, Created, Delta, Forgotten, Layers
@@ -128,13 +128,7 @@ class Dispatch:
             plane.outbox.restart(change, generation, plane.rng, _everything(rows))
 
     def _save(self, change: Transaction, rows: Structured) -> None:
-        change.db.executemany(
-            "UPDATE entry SET facts = ? WHERE number = ?",
-            [
-                (row["facts"].tobytes(), number)
-                for row, number in zip(rows, rows["number"].tolist(), strict=True)
-            ],
-        )
+        change.db.executemany("UPDATE entry SET facts = ? WHERE number = ?", packed_rows(rows, "facts"))
         change.after(partial(self._plane.table.put_many, rows))
 
 

@@ -8,6 +8,7 @@ from edge_agent.atoms import Atom, AtomClass, atoms
 from edge_agent.facts import find_invariants
 from shared.memory.layers import Levelled
 from shared.memory.model import Ladder, Rung
+from shared.memory.tokens import located
 
 # What a byte of each class is worth when it must be chosen; only the order and rough distances matter.
 _CLASS_SCORE = {
@@ -16,6 +17,7 @@ _CLASS_SCORE = {
     AtomClass.ID: 55,
     AtomClass.NAME: 55,
     AtomClass.NUMBER: 50,
+    AtomClass.INTEGER: 50,
     AtomClass.NEGATION: 40,
     AtomClass.ACTION: 40,
     AtomClass.WORD: 30,
@@ -41,17 +43,17 @@ class PlainDistiller:
 
     def distil(self, text: str, ladder: Ladder) -> Levelled:
         """Levels and invariants of an original."""
-        found = list(atoms(text))
+        places = located(text)
+        found = atoms(text, places)
         levels = [Rung.FULL] * len(found)
         size = len(text.encode())
         order = list(_ranked(found))
-        used = 0
-        for spec in reversed(ladder.lossy):
-            used = _fill(found, levels, order, spec.rung, int(size * spec.text_fraction) - used) + used
-        if found and ladder.lossy:
-            _keep_one(found, levels, order, ladder, size)
+        if ladder.lossy:
+            used = _keep_one(found, levels, order, ladder, size)
+            for spec in reversed(ladder.lossy):
+                used += _fill(found, levels, order, spec.rung, int(size * spec.text_fraction) - used)
         ends, span_levels, kept = _spans(text, found, levels)
-        return Levelled(text, ends, span_levels, find_invariants(text, found, kept))
+        return Levelled(text, ends, span_levels, find_invariants(text, places, found, kept))
 
 
 def _ranked(found: Sequence[Atom]) -> Iterator[int]:
@@ -125,16 +127,19 @@ def _fill(found: Sequence[Atom], levels: list[Rung], order: Sequence[int], rung:
 
 def _keep_one(
     found: Sequence[Atom], levels: list[Rung], order: Sequence[int], ladder: Ladder, size: int
-) -> None:
-    """TRACE is never empty: the best atom within the tightest aim that any atom meets, else the smallest."""
-    if Rung.TRACE in levels:
-        return
+) -> int:
+    """TRACE is never empty: where no atom fits it, it gets the best within the tightest aim that one fits."""
+    smallest = min((atom.size for atom in found), default=0) + 1
+    if not found or smallest <= int(size * ladder.lossy[-1].text_fraction):
+        return 0
     for spec in reversed(ladder.lossy):
-        fitting = [index for index in order if found[index].size <= size * spec.text_fraction]
-        if fitting:
-            levels[fitting[0]] = Rung.TRACE
-            return
-    levels[min(order, key=lambda index: found[index].size)] = Rung.TRACE
+        for index in order:
+            if found[index].size <= int(size * spec.text_fraction):
+                levels[index] = Rung.TRACE
+                return found[index].size
+    index = min(order, key=lambda index: found[index].size)
+    levels[index] = Rung.TRACE
+    return found[index].size
 
 
 def _spans(

@@ -9,17 +9,20 @@ from edge_agent.atoms import Atom, AtomClass
 from shared.memory import gate
 from shared.memory.evidence import Evidence
 from shared.memory.invariants import Invariant, InvariantType
-from shared.memory.tokens import clauses
+from shared.memory.tokens import Place, canonical, clauses, clauses_at
 
 _TYPES = {
     AtomClass.NUMBER: InvariantType.NUMBER,
+    AtomClass.INTEGER: InvariantType.NUMBER,
     AtomClass.DATE: InvariantType.DATE,
     AtomClass.ID: InvariantType.ID,
 }
 _LONGEST_TUPLE = 8  # a longer list is cut into tuples that share an end
 
 
-def find_invariants(text: str, found: Sequence[Atom], trace: Sequence[Atom]) -> tuple[Invariant, ...]:
+def find_invariants(
+    text: str, places: Sequence[Place], found: Sequence[Atom], trace: Sequence[Atom]
+) -> tuple[Invariant, ...]:
     """Spans, tuples and outcome facts over the TRACE atoms among all that were found."""
     keyed = [(index, atom) for index, atom in enumerate(trace) if atom.kind > AtomClass.PIECE]
     if not keyed:
@@ -40,7 +43,7 @@ def find_invariants(text: str, found: Sequence[Atom], trace: Sequence[Atom]) -> 
             )
     candidates = (*sorted(spans, key=lambda claim: (claim.type, not claim.positive)), *relations)
     # What the gate does not find in the original itself (an odd cut, a mark that composes) is no invariant.
-    evidence = Evidence(clauses(text))
+    evidence = Evidence(clauses_at(text, places) if canonical(text) == text else clauses(text))
     failed = {
         failure.invariant
         for failure in gate.failures([text[a.start : a.end] for a in trace], candidates, evidence)

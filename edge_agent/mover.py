@@ -6,19 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edge_agent.bodies import ROW_BYTES
 from edge_agent.entries import Applied, EvictedEntry, EvictionReason, Moved
 from edge_agent.outbox import Op
 from edge_agent.plane import Plane
 from edge_agent.reader import Base, Reader
-from edge_agent.table import NO_OVERLAY, STUB, Flag, Structured, lossy, shown_rungs
+from edge_agent.table import NO_OVERLAY, STUB, Flag, Structured, lossy, packed_rows, shown_rungs
 from edge_agent.transaction import Transaction
 from shared.errors import Code, IntegrityError, PermanentError
 from shared.memory.blocks import BlockMember, runs
 from shared.memory.codec import digest
 from shared.memory.model import Kind, MemoryClass, Rung
 from shared.scope import tombstone_hash
+
+Rungs = NDArray[np.uint8]
 
 
 class Mover:
@@ -119,8 +122,8 @@ class Mover:
         self,
         change: Transaction,
         rows: Structured,
-        moving: np.ndarray[tuple[int], np.dtype[np.bool_]],
-        rungs: np.ndarray[tuple[int], np.dtype[np.uint8]],
+        moving: NDArray[np.bool_],
+        rungs: Rungs,
         bases: Mapping[int, Base],
     ) -> None:
         """Write the bases of the moving rows at their rungs and point the rows at them."""
@@ -136,13 +139,7 @@ class Mover:
 
     def save(self, change: Transaction, rows: Structured) -> None:
         """Write the facts of rows that are there."""
-        change.db.executemany(
-            "UPDATE entry SET facts = ? WHERE number = ?",
-            [
-                (row["facts"].tobytes(), number)
-                for row, number in zip(rows, rows["number"].tolist(), strict=True)
-            ],
-        )
+        change.db.executemany("UPDATE entry SET facts = ? WHERE number = ?", packed_rows(rows, "facts"))
         change.after(partial(self._plane.table.put_many, rows))
 
     def _place_texts(
@@ -234,9 +231,7 @@ class Mover:
             (int(row["number"]), tombstone_hash(self._plane.journal.meta.tenant, row["id"].tobytes())),
         )
 
-    def _bases(
-        self, rows: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]] | None
-    ) -> tuple[dict[int, Base], list[int]]:
+    def _bases(self, rows: Structured, rungs: Rungs | None) -> tuple[dict[int, Base], list[int]]:
         """Verified bases by number of the rows that will be written anew, and the damaged ones among them."""
         wanted = rows if rungs is None else rows[rows["facts"]["rung"] != rungs]
         bases: dict[int, Base] = {}
@@ -249,22 +244,24 @@ class Mover:
                 bases[numbers[position]] = base
         return bases, damaged
 
-    def _check(self, rows: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> None:
-        for row, rung in zip(rows, rungs.tolist(), strict=True):
-            facts, held = row["facts"], int(row["facts"]["rung"])
-            kind, number = Kind(int(facts["kind"])), int(row["number"])
-            to = Rung(rung)
-            self._plane.ladder.index(to)
-            if rung < held and (held > Rung.PACKED or rung > Rung.PACKED):
-                raise PermanentError(
-                    Code.INTERNAL, "a lossy base cannot be lifted from itself", number=number, to=to.name
-                )
-            if to.lossy and kind not in self._plane.codecs:
-                raise PermanentError(
-                    Code.INTERNAL, "the kind has no lossy rungs", number=number, kind=kind.name
-                )
-            if to.lossy and not Rung(held).lossy:
-                self.check_levels(row, self._plane.codecs[kind].levelling)
+    def _check(self, rows: Structured, rungs: Rungs) -> None:
+        """Refuse what no plan of ours asks for, before anything is written."""
+        facts = rows["facts"]
+        held, down = facts["rung"], lossy(rungs)
+        for rung in np.unique(rungs).tolist():
+            self._plane.ladder.index(Rung(rung))
+        lifted = (rungs < held) & (lossy(held) | down)
+        if lifted.any():
+            number = int(rows["number"][lifted][0])
+            raise PermanentError(Code.INTERNAL, "a lossy base cannot be lifted from itself", number=number)
+        for kind in np.unique(facts["kind"][down]).tolist():
+            if Kind(kind) not in self._plane.codecs:
+                raise PermanentError(Code.INTERNAL, "the kind has no lossy rungs", kind=Kind(kind).name)
+            levelling = self._plane.codecs[Kind(kind)].levelling
+            for row in rows[
+                down & ~lossy(held) & (facts["kind"] == kind) & (facts["levelling"] != levelling)
+            ]:
+                self.check_levels(row, levelling)
 
     def base_digest(self, row: np.void) -> bytes:
         """Names the base that a draft is made for."""
@@ -284,18 +281,24 @@ class Mover:
                 hint="Keep it exact, or restore it from the hub",
             )
 
-    def _tell_moved(
-        self, change: Transaction, before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]
-    ) -> None:
-        for row, rung in zip(before, rungs.tolist(), strict=True):
-            number, version, held = int(row["number"]), int(row["version"]), int(row["facts"]["rung"])
-            if rung != held and Rung(rung).lossy:
-                self._plane.tell(change, number, Op.RESIDUE, version)
-            elif rung < held or int(row["overlay_rung"]) != NO_OVERLAY:
-                self._plane.tell(change, number, Op.STATE, version)
+    def _tell_moved(self, change: Transaction, before: Structured, rungs: Rungs) -> None:
+        if self._plane.archive is None:
+            return
+        held = before["facts"]["rung"]
+        sunk = (rungs != held) & lossy(rungs)
+        shown = ~sunk & ((rungs < held) | (before["overlay_rung"] != NO_OVERLAY))
+        for number, version in _names(before[sunk]):
+            self._plane.outbox.withdraw(change, number, (Op.LAYERS,))
+            self._plane.tell(change, number, Op.RESIDUE, version)
+        for number, version in _names(before[shown]):
+            self._plane.tell(change, number, Op.STATE, version)
 
 
-def _moved(before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> tuple[Moved, ...]:
+def _names(rows: Structured) -> list[tuple[int, int]]:
+    return list(zip(rows["number"].tolist(), rows["version"].tolist(), strict=True))
+
+
+def _moved(before: Structured, rungs: Rungs) -> tuple[Moved, ...]:
     return tuple(
         Moved(number, Rung(origin), Rung(to))
         for number, origin, to in zip(
@@ -304,7 +307,7 @@ def _moved(before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]
     )
 
 
-def _lost_exact(before: Structured, rungs: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> tuple[int, ...]:
+def _lost_exact(before: Structured, rungs: Rungs) -> tuple[int, ...]:
     """Exact entries that went to a lossy rung before the hub had their layers."""
     exact = ~lossy(before["facts"]["rung"]) & (before["facts"]["flags"] & Flag.ARCHIVED == 0)
     return tuple(before["number"][exact & lossy(rungs)].tolist())

@@ -92,8 +92,9 @@ class Outbox:
     def withdraw(self, change: Transaction, number: int, ops: Iterable[Op]) -> None:
         """Forget what has not been sealed of an entry that goes."""
         gone = {op: self._waiting[number, op] for op in ops if (number, op) in self._waiting}
-        change.db.executemany("DELETE FROM outbox WHERE seq = ?", ((seq,) for seq in gone.values()))
-        change.after(lambda: self._withdrawn(number, gone))
+        if gone:
+            change.db.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in gone.values()])
+            change.after(lambda: self._withdrawn(number, gone))
 
     def seal(self, build: Build) -> bytes | None:
         """The batch in flight; seals the next one from the present rows when none is."""

@@ -74,7 +74,8 @@ def size_bytes(rows: Structured) -> NDArray[np.float64]:
 def beside_body_bytes(rows: Structured) -> NDArray[np.float64]:
     """What an entry costs at any rung."""
     heat = np.where(rows["heat"]["recalls"] > 0, HEAT_ROW_BYTES, 0)
-    return (ENTRY_ROW_BYTES + heat + rows["graph_bytes"]).astype(np.float64)
+    own = np.where(rows["number"] > 0, ENTRY_ROW_BYTES, 0)
+    return np.asarray(own + heat + rows["graph_bytes"], np.float64)
 
 
 def text_row_bytes(text_bytes: NDArray[np.uint32] | int) -> NDArray[np.float64]:

@@ -9,13 +9,14 @@ import numpy as np
 
 from edge_agent.entries import Heat, Overlay, StoredEntry
 from edge_agent.plane import Plane, size_bytes
-from edge_agent.table import NO_OVERLAY, Flag, Structured, recalls_last_stage
+from edge_agent.table import NO_OVERLAY, Flag, Structured, packed_rows, recalls_last_stage
 from shared.errors import Code, IntegrityError
 from shared.memory.codec import digest
 from shared.memory.model import Kind, MemoryClass, Provenance, Rung
 
 # Rows whose bodies are held at once while many are read.
 _BATCH_ROWS = 1024
+_RUNGS = {int(rung): rung for rung in Rung}
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,14 @@ class Reader:
         """(position, base or what is wrong with it) of many rows, read in the order given."""
         for start in range(0, len(rows), _BATCH_ROWS):
             part = rows[start : start + _BATCH_ROWS]
-            full = part["facts"]["block"][part["facts"]["rung"] == Rung.FULL].tolist()
+            rungs, blocks = part["facts"]["rung"].tolist(), part["facts"]["block"].tolist()
+            full = [block for block, rung in zip(blocks, rungs, strict=True) if rung == Rung.FULL]
             texts = dict(self._plane.bodies.texts(full))
-            for offset in range(len(part)):
+            digests = packed_rows(part, "digest")
+            for offset, (known, number) in enumerate(digests):
+                rung = _RUNGS[rungs[offset]]
                 try:
-                    yield start + offset, self._verified(part[offset], texts)
+                    yield start + offset, self._verified(number, rung, blocks[offset], known, texts)
                 except IntegrityError as problem:
                     yield start + offset, problem
 
@@ -112,10 +116,7 @@ class Reader:
         rows = self._plane.table.take(numbers)
         rows["facts"]["flags"] |= Flag.DAMAGED
         with self._plane.journal.write() as change:
-            change.db.executemany(
-                "UPDATE entry SET facts = ? WHERE number = ?",
-                [(row["facts"].tobytes(), int(row["number"])) for row in rows],
-            )
+            change.db.executemany("UPDATE entry SET facts = ? WHERE number = ?", packed_rows(rows, "facts"))
             change.after(lambda: self._plane.table.put_many(rows))
 
     def _render(self, row: np.void, base: Base) -> str:
@@ -123,12 +124,10 @@ class Reader:
             return base.text
         return self._plane.codecs[Kind(int(row["facts"]["kind"]))].render(base.record)
 
-    def _verified(self, row: np.void, texts: dict[int, str]) -> Base:
-        number, facts = int(row["number"]), row["facts"]
-        rung, block = Rung(int(facts["rung"])), int(facts["block"])
+    def _verified(self, number: int, rung: Rung, block: int, known: bytes, texts: dict[int, str]) -> Base:
         if rung is Rung.FULL:
             text = texts.get(block)
-            if text is None or digest(text.encode()) != row["digest"].tobytes():
+            if text is None or digest(text.encode()) != known:
                 raise _damaged(number, rung)
             return Base(rung, text, b"")
         record = self._plane.bodies.records(block).get(number)
@@ -136,7 +135,7 @@ class Reader:
             raise _damaged(number, rung)
         if rung.lossy:
             return Base(rung, "", record)
-        if digest(record) != row["digest"].tobytes():
+        if digest(record) != known:
             raise _damaged(number, rung)
         return Base(rung, record.decode(), b"")
 

@@ -110,10 +110,15 @@ def checked_text(text: str, limit_bytes: int = MAX_TEXT_BYTES) -> str:
     size = len(utf8(text))
     if "\0" in text:
         raise InputError(
-            Code.NUL_IN_TEXT, "the text holds a NUL", offset=text.index("\0"), hint="Remove it or encode the data"
+            Code.NUL_IN_TEXT,
+            "the text holds a NUL",
+            offset=text.index("\0"),
+            hint="Remove it or encode the data",
         )
     if not text.strip().strip(_BLANKS).strip():
-        raise InputError(Code.EMPTY_TEXT, "the text is empty or blank", value=text[:20], hint="Give it content")
+        raise InputError(
+            Code.EMPTY_TEXT, "the text is empty or blank", value=text[:20], hint="Give it content"
+        )
     if size > limit_bytes:
         raise InputError(
             Code.TEXT_TOO_LARGE,
@@ -201,9 +206,13 @@ def parse_class(name: str | None, kind: Kind) -> MemoryClass:
         return MemoryClass.NONE
     known = [entry.name.lower() for entry in MemoryClass if entry is not MemoryClass.NONE]
     if kind is not Kind.MEMORY:
-        raise InputError(Code.BAD_REQUEST, "only a memory has a class", kind=kind.name.lower(), value=name[:64])
+        raise InputError(
+            Code.BAD_REQUEST, "only a memory has a class", kind=kind.name.lower(), value=name[:64]
+        )
     if name.lower() not in known:
-        raise InputError(Code.BAD_REQUEST, "no such class", value=name[:64], hint=f"One of: {', '.join(known)}")
+        raise InputError(
+            Code.BAD_REQUEST, "no such class", value=name[:64], hint=f"One of: {', '.join(known)}"
+        )
     return MemoryClass[name.upper()]
 
 

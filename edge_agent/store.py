@@ -69,7 +69,8 @@ class Store:
         self.estimates = Estimates(plane, self._reader)
         self._builder = DeltaBuilder(plane, self._reader)
         self.link = Dispatch(plane, self._builder)
-        """The outbox as the link sees it: state, sealed, acked, advance, fenced, resync, ship."""
+        """The outbox as the link sees it: state, sealed, acked, fenced, resync; and archive-ahead."""
+        self._entries_bytes = (-1, 0.0)
 
     @classmethod
     def open(
@@ -127,7 +128,7 @@ class Store:
         """Store a text that the door has checked, at FULL; its number. Refuses a known id and what cannot fit."""
         plane, text = self._plane, entry.text.encode()
         public_id = entry.public_id if entry.public_id is not None else plane.rng.bytes(ID_BYTES)
-        self._check_new(public_id, text)
+        self.check_new(public_id, text)
         with plane.journal.write() as change:
             row = blank_row(change.count("next_number"))
             row["id"], row["digest"] = np.void(public_id), np.void(digest(text))
@@ -211,6 +212,12 @@ class Store:
             )
             self._plane.recalls.fit(change, budget_bytes)
 
+    def begin_sweep(self) -> None:
+        """From here on until `budget_met`, a mixture is legal and a restart finishes the sweep."""
+        if not self.meta.target_pending:
+            with self._plane.journal.write() as change:
+                change.change(target_pending=1)
+
     def budget_met(self) -> None:
         """The sweep is through."""
         with self._plane.journal.write() as change:
@@ -237,10 +244,31 @@ class Store:
         shared = self.shared_bytes() - plane.bodies.dead_bytes() - recalls + kept
         return shared + STUB_BYTES * len(plane.stubs)
 
+    def entries_bytes(self) -> float:
+        """Sum of mu over the live entries."""
+        changes, total = self._entries_bytes
+        if changes != self._plane.table.changes:
+            total = float(size_bytes(self._plane.table.raw()).sum())
+            self._entries_bytes = self._plane.table.changes, total
+        return total
+
     def logical_bytes(self) -> float:
         """Sum of mu, stubs and shared bytes."""
-        entries = float(size_bytes(self._plane.table.rows()).sum())
-        return entries + STUB_BYTES * len(self._plane.stubs) + self.shared_bytes()
+        return self.entries_bytes() + STUB_BYTES * len(self._plane.stubs) + self.shared_bytes()
+
+    def fits(self, text_bytes: int) -> bool:
+        """Whether a text may be written without going over either budget."""
+        size, meta = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES, self.meta
+        disk = self.disk_bytes() - self.wal_bytes() - meta.empty_bytes
+        return max(self.logical_bytes(), disk) + size <= meta.budget_bytes
+
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log, which every shrink empties."""
+        path = self._plane.db.path
+        try:
+            return path.with_name(path.name + "-wal").stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def disk_bytes(self) -> int:
         """Sum of the file sizes under memory/."""
@@ -319,7 +347,8 @@ class Store:
 
     # --- private --------------------------------------------------------------------------------------
 
-    def _check_new(self, public_id: bytes, text: bytes) -> None:
+    def check_new(self, public_id: bytes, text: bytes) -> None:
+        """Refuse what `add` would refuse, before room is made for it."""
         plane = self._plane
         if len(public_id) != ID_BYTES:
             raise InputError(Code.BAD_ID, "an id is 16 bytes", found=len(public_id))

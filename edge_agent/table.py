@@ -85,6 +85,8 @@ class EntryTable:
         self._number_of: dict[bytes, int] = {}
         self._sorted = True
         self._highest = 0
+        self.changes = 0
+        """Counts every change, so that sums over the rows can be kept."""
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -103,6 +105,7 @@ class EntryTable:
 
     def put(self, row: np.void) -> None:
         """Add a row (any number) or replace the one with this number."""
+        self.changes += 1
         number = int(row["number"])
         place = self._row_of.get(number)
         if place is None:
@@ -111,7 +114,8 @@ class EntryTable:
         self._number_of[row["id"].tobytes()] = number
 
     def load(self, rows: Structured) -> None:
-        """Fill an empty table from rows in ascending number order."""
+        """Fill the table from rows in ascending number order."""
+        self.changes += 1
         self._rows = rows.copy() if len(rows) else np.zeros(64, ROW)
         self._count = len(rows)
         self._row_of = {number: place for place, number in enumerate(rows["number"].tolist())}
@@ -124,12 +128,13 @@ class EntryTable:
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Drop rows; unknown numbers are fine."""
+        self.changes += 1
         for number in numbers:
             place = self._row_of.pop(number, None)
             if place is None:
                 continue
             del self._number_of[self._rows[place]["id"].tobytes()]
-            self._rows[place]["number"] = 0
+            self._rows[place] = np.zeros((), ROW)
         if self._count > 1024 and len(self._row_of) < _COMPACT_BELOW * self._count:
             self.load(self.rows())
 
@@ -139,12 +144,17 @@ class EntryTable:
         live = held[held["number"] != 0]
         return live if self._sorted else live[np.argsort(live["number"])]
 
+    def raw(self) -> Structured:
+        """Without a copy: every row and hole, a hole all zeros. For sums that see no holes."""
+        return self._rows[: self._count]
+
     def at(self, numbers: Iterable[int]) -> Index:
         """Positions of live numbers in the raw rows, for `fields` and `take`."""
         return np.fromiter((self._row_of[number] for number in numbers), np.int64)
 
     def put_many(self, rows: Structured) -> None:
         """Replace rows that are there."""
+        self.changes += 1
         self._rows[self.at(rows["number"].tolist())] = rows
 
     def take(self, numbers: Iterable[int]) -> Structured:
@@ -177,6 +187,14 @@ class EntryTable:
         self._count += 1
         self._row_of[number] = place
         return place
+
+
+def packed_rows(rows: Structured, field: str) -> list[tuple[bytes, int]]:
+    """(bytes of a nested field, number) of each row: the parameters of an UPDATE."""
+    column = np.ascontiguousarray(rows[field])
+    data, width = column.tobytes(), column.dtype.itemsize
+    numbers = rows["number"].tolist()
+    return [(data[place * width : (place + 1) * width], number) for place, number in enumerate(numbers)]
 
 
 def blank_row(number: int) -> np.void:

@@ -10,7 +10,7 @@ import numpy as np
 from edge_agent.entries import OpenRecall
 from edge_agent.outbox import Op
 from edge_agent.plane import Plane
-from edge_agent.table import Structured
+from edge_agent.table import Structured, packed_rows
 from edge_agent.transaction import Transaction
 from shared.errors import Code, InputError
 from shared.memory.value import WINDOW
@@ -67,11 +67,7 @@ class Telemetry:
 
     def _save(self, change: Transaction, rows: Structured) -> None:
         change.db.executemany(
-            "INSERT OR REPLACE INTO heat (number, heat) VALUES (?, ?)",
-            [
-                (number, row["heat"].tobytes())
-                for row, number in zip(rows, rows["number"].tolist(), strict=True)
-            ],
+            "INSERT OR REPLACE INTO heat (heat, number) VALUES (?, ?)", packed_rows(rows, "heat")
         )
         change.after(partial(self._plane.table.put_many, rows))
 

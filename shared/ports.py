@@ -97,6 +97,10 @@ class RungCodec(Protocol):
         """What recall shows and the index reads of a lossy base."""
         ...
 
+    def invariants(self, record: bytes) -> tuple[str, ...]:
+        """The invariants of a lossy base in words, for a generative source."""
+        ...
+
     def gate(
         self, record: bytes, draft: str, neighbours: Sequence[str], *, strict: bool
     ) -> Verdict:

@@ -92,7 +92,9 @@ class Client:
         answer = self._post("recall", {"query": query, "k": k, "max_bytes": max_bytes, "record": record})
         return Recall(
             recall_id=answer["recall_id"],
-            hits=tuple(Hit(**{name: hit[name] for name in Hit.__dataclass_fields__}) for hit in answer["hits"]),
+            hits=tuple(
+                Hit(**{name: hit[name] for name in Hit.__dataclass_fields__}) for hit in answer["hits"]
+            ),
             degraded=tuple(answer["degraded"]),
             shortcut=answer["shortcut"],
             over_budget=answer["over_budget"],

@@ -52,7 +52,9 @@ class Transport:
         try:
             payload = None if body is None else json.dumps(body).encode("utf-8")
         except (TypeError, ValueError) as problem:
-            raise CrystalMemError("bad_request", f"the request cannot be written as JSON: {problem}") from None
+            raise CrystalMemError(
+                "bad_request", f"the request cannot be written as JSON: {problem}"
+            ) from None
         status, raw = self._exchange(method, path, payload)
         try:
             answer = json.loads(raw)
@@ -82,7 +84,9 @@ class Transport:
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
             self.close()
             if fresh or method != "GET":
-                raise self._gone("the daemon closed the connection; the request may have been carried out") from None
+                raise self._gone(
+                    "the daemon closed the connection; the request may have been carried out"
+                ) from None
         except OSError as problem:
             self.close()
             raise self._gone(str(problem)) from None

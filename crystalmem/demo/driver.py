@@ -84,7 +84,6 @@ class ArmRun:
     def run(self) -> ArmResult:
         """The whole cycle; the daemons are down when it returns."""
         started = self._clock.mono_ns()
-        self._plan.directory.mkdir(parents=True)
         if self._hub is not None:
             self._hub.start()
         socket = self._fleet.socket_path(self._name)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from crystalmem_client import CrystalMemError
+
 from crystalmem import __version__
 from crystalmem.demo import figure
 from crystalmem.demo.aims import aims, broken_promises, link_totals, violations
@@ -29,7 +31,7 @@ from crystalmem.demo.results import NOT_PROMISED, SCHEMA, CycleResult, Report, w
 from crystalmem.demo.site import Model
 from crystalmem.demo.stream import FIRST_SHARE, Stream, cut
 from crystalmem.demo.tables import report_lines
-from shared.errors import Code, InputError
+from shared.errors import Code, CrystalError, InputError
 from shared.host.clock import SystemClock
 from shared.memory.cycle import SCHEDULES
 
@@ -67,9 +69,14 @@ def run_demo(options: DemoOptions) -> int:
     progress.say(_opening(dataset, stream, options))
     clock = SystemClock()
     started = clock.mono_ns()
-    with _terminated_as_exit(), Fleet(work) as fleet:
-        lineup = Lineup(stream, packed_sizes(stream), work, fleet, options.model, clock, progress)
-        cycles = lineup.run(schedules, arms)
+    try:
+        with _terminated_as_exit(), Fleet(work) as fleet:
+            lineup = Lineup(stream, packed_sizes(stream), work, fleet, options.model, clock, progress)
+            cycles = lineup.run(schedules, arms)
+    except (CrystalError, CrystalMemError) as problem:
+        log = problem.facts.get("log", "")
+        progress.say(f"FAILED: {problem.message}; logs and stores are kept in {work}\n{log}".rstrip())
+        return EXIT_BROKEN
     report = _report(options, dataset, stream, cycles, (clock.mono_ns() - started) / 1e9)
     write_report(report, options.out / "report.json")
     figure.draw(report.cycles, options.out / "loop.png")

@@ -27,7 +27,7 @@ _SCALE_PERCENTILE = 90.0
 _PRIOR_STAGES = 7.0
 _PRIOR_FLOOR = 0.1
 _PRIOR_RECALLS = 5.0
-# A negative influence is believed only from this many grades on.
+# An influence that is not positive is believed only from this many grades on: with equal outcomes it is 0.
 _TRUSTED_GRADES = 5
 # Outcomes closer together than this are equal; rounding alone would make an advantage of +-1.
 _EQUAL_OUTCOMES = 1e-9
@@ -158,7 +158,7 @@ def values(
     """The v of Eq. 6. `factor` is the scale fitted at the last stage's end; None fits it now."""
     tilde = coupled_values(columns, lam)
     s = 1.0 if mode is ValueMode.PAPER else scale(tilde) if factor is None else factor
-    unproven = (columns.grades == 0) | ((columns.influence < 0) & (columns.grades < _TRUSTED_GRADES))
+    unproven = (columns.grades == 0) | ((columns.influence <= 0) & (columns.grades < _TRUSTED_GRADES))
     worth = np.where(unproven, prior(tilde, columns.recalls, columns.age_stages), np.maximum(tilde, 0.0))
     disproven = (columns.influence < 0) & (columns.grades >= _TRUSTED_GRADES)
     return (s * np.where(disproven, 0.0, worth)).astype(np.float32)

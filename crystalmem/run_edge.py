@@ -1,0 +1,91 @@
+"""Composition root of the edge daemon: the real ports behind `crystalmem edge run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from crystalmem import __version__
+from edge_agent.app import EdgeApp, EdgePorts
+from edge_agent.distill import PlainDistiller
+from edge_agent.sync import LinkEndpoint
+from shared.config import EdgeConfig, load
+from shared.host.clock import RandomIds, SystemClock, SystemRng
+from shared.host.keys import load_pair, load_public
+from shared.host.log import configure
+from shared.host.service import Supervisor, run_service
+from shared.memory.model import Kind
+from shared.memory.text_codec import TextCodec
+from shared.ports import AdmissionDecision, Retention
+
+# Motion has a codec of its own; every other kind is text.
+_TEXT_KINDS = tuple(kind for kind in Kind if kind is not Kind.MOTION)
+
+
+class WriteAll:
+    """ports.Admission: whatever is remembered is written."""
+
+    def decide(self, text: str, kind: Kind) -> AdmissionDecision:
+        """Write."""
+        return AdmissionDecision("write")
+
+
+def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
+    """Run the daemon in the foreground; its exit code."""
+    config = load(config_file, EdgeConfig, overrides)
+    configure()
+    clock = SystemClock()
+    codec = TextCodec(PlainDistiller())
+    ports = EdgePorts(
+        clock=clock,
+        rng=SystemRng(),
+        ids=RandomIds(),
+        codecs={kind: codec for kind in _TEXT_KINDS},
+        admission=WriteAll(),
+        retention=_retention(config),
+        endpoint=_endpoint(config),
+    )
+    app = EdgeApp(config, ports, __version__)
+
+    async def daemon(supervisor: Supervisor) -> None:
+        await app.run(supervisor)
+
+    if config_file is None:
+        click.echo(_welcome(config), err=True)
+    return run_service(daemon, clock)
+
+
+def _retention(config: EdgeConfig) -> Retention | None:
+    """Comparison policies live with the bench and are loaded only when one is asked for."""
+    if config.memory.policy == "lru":
+        from bench.policies.lru import Lru
+
+        return Lru()
+    if config.memory.policy == "keep_all":
+        from bench.policies.keep_all import KeepAll
+
+        return KeepAll()
+    return None
+
+
+def _endpoint(config: EdgeConfig) -> LinkEndpoint | None:
+    link = config.link
+    if not link.endpoint:
+        return None
+    keys = load_pair(Path(link.key_file).expanduser())
+    hub_key = load_public(Path(link.hub_key_file).expanduser())
+    return LinkEndpoint(link.endpoint, keys, hub_key)
+
+
+def _welcome(config: EdgeConfig) -> str:
+    hub = "" if config.link.endpoint else "  no hub: nothing is archived, drafts are absent (docs/link.md)\n"
+    socket = "" if not config.door.socket and not config.data_dir else f" --socket {config.socket_path}"
+    return (
+        f"crystalmem edge: tenant {config.tenant}, data in {config.directory}\n{hub}"
+        "  next, in another terminal:\n"
+        f'    crystalmem remember "Mug 2 is in cabinet 3." --kind memory{socket}\n'
+        f'    crystalmem recall "where is mug 2?"{socket}\n'
+        f"    crystalmem status{socket}\n"
+    )

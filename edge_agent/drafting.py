@@ -1,0 +1,145 @@
+"""One model draft: asked of the hub for exactly one base, judged again here, laid over that base."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edge_agent.entries import Overlay, StoredEntry
+from edge_agent.parts import Parts
+from shared.errors import CrystalError, TransientError
+from shared.memory.model import Promotion, Rung, Source
+from shared.ports import DraftRequest, LedgerRow, Link
+
+_NEIGHBOURS = 3
+_BYTES_PER_TOKEN = 4
+# JSON framing and a model that words things longer than the original did.
+_ANSWER_ROOM = 2.0
+_LEAST_ANSWER_TOKENS = 64
+SUPERSEDED = "superseded"
+NO_ROOM = "no_room"
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """What became of one attempt; tokens are charged whatever it was."""
+
+    admitted: bool
+    reason: str
+    tokens: int
+
+
+class Drafting:
+    """Asks, judges, admits; a rejected entry waits twice as many stages each time."""
+
+    def __init__(self, parts: Parts, link: Link | None, *, rho: float, strict: bool) -> None:
+        self._parts = parts
+        self._link = link
+        self._rho = rho
+        self._strict = strict
+        self._rejections: dict[int, tuple[int, int]] = {}
+
+    def backed_off(self, stage: int) -> frozenset[int]:
+        """Entries that may not be tried in this stage."""
+        return frozenset(number for number, (until, _) in self._rejections.items() if until > stage)
+
+    async def lift(self, promotion: Promotion) -> Lifted:
+        """One rung up by one draft. TransientError where the hub went away."""
+        thread = self._parts.thread
+        prepared = await thread.run(self._request, promotion)
+        if prepared is None or self._link is None:
+            return Lifted(False, "", 0)
+        entry, request = prepared
+        draft = await self._link.draft(request)
+        lifted = await thread.run(
+            self._admit, entry, request, draft.text, draft.model, draft.failure, draft.tokens
+        )
+        await thread.run(self._record, request, lifted)
+        return lifted
+
+    # --- store's thread ---------------------------------------------------------------------------------
+
+    def _request(self, promotion: Promotion) -> tuple[StoredEntry, DraftRequest] | None:
+        store = self._parts.store
+        if promotion.number not in store.table:
+            return None
+        try:
+            entry = store.read(promotion.number)
+        except CrystalError:
+            return None
+        if entry.shown_rung is not promotion.origin or not entry.record:
+            return None
+        codec = store.plane.codecs[entry.kind]
+        fraction = store.plane.ladder.rungs[store.plane.ladder.index(promotion.to)].text_fraction
+        answer = _ANSWER_ROOM * fraction * entry.text_bytes / _BYTES_PER_TOKEN
+        served = self._parts.state.serving_tokens(store.meta.stage - 1)
+        return entry, DraftRequest(
+            number=entry.number,
+            version=entry.version,
+            base_digest=entry.base_digest,
+            origin=promotion.origin,
+            target=promotion.to,
+            residue=entry.base_text,
+            invariants=codec.invariants(entry.record),
+            neighbours=self._neighbours(entry.number),
+            max_tokens=max(round(answer), _LEAST_ANSWER_TOKENS),
+            kind=entry.kind,
+            record=entry.record,
+            stage=store.meta.stage,
+            serving_tokens=served,
+            cap_tokens=int(self._rho * served),
+        )
+
+    def _neighbours(self, number: int) -> tuple[str, ...]:
+        store = self._parts.store
+        graph = store.plane.graph
+        by_count = sorted(graph.neighbours(number).items(), key=lambda edge: (-edge[1], edge[0]))
+        near = dict.fromkeys((*graph.references(number), *(other for other, _ in by_count)))
+        live = [other for other in near if other in store.table][:_NEIGHBOURS]
+        texts = dict(store.texts(live))
+        return tuple(texts[other] for other in live if other in texts)
+
+    def _admit(
+        self, entry: StoredEntry, request: DraftRequest, text: str, model: str, failure: str, tokens: int
+    ) -> Lifted:
+        store = self._parts.store
+        if failure:
+            return self._rejected(entry.number, failure, tokens)
+        codec = store.plane.codecs[entry.kind]
+        verdict = codec.gate(entry.record, text, request.neighbours, strict=self._strict)
+        if not verdict.admitted:
+            return self._rejected(entry.number, verdict.reason, tokens)
+        if store.logical_bytes() + len(text.encode()) > store.meta.budget_bytes:
+            return Lifted(False, NO_ROOM, tokens)
+        overlay = Overlay(Rung(request.target), text, model, self._parts.clock.wall_ns())
+        try:
+            store.put_overlay(entry.number, entry.version, entry.base_digest, overlay)
+        except TransientError:
+            raise
+        except CrystalError:
+            return Lifted(False, SUPERSEDED, tokens)
+        self._rejections.pop(entry.number, None)
+        self._parts.retrieval.refresh([entry.number])
+        return Lifted(True, "", tokens)
+
+    def _rejected(self, number: int, reason: str, tokens: int) -> Lifted:
+        _, times = self._rejections.get(number, (0, 0))
+        self._rejections[number] = self._parts.store.meta.stage + 2 ** min(times, 6), times + 1
+        return Lifted(False, reason, tokens)
+
+    def _record(self, request: DraftRequest, lifted: Lifted) -> None:
+        self._parts.state.record(
+            LedgerRow(
+                tenant=self._parts.store.meta.tenant,
+                stage=request.stage,
+                number=request.number,
+                version=request.version,
+                origin=request.origin,
+                to=request.target,
+                source=Source.MODEL.value,
+                tokens=lifted.tokens,
+                link_bytes=len(request.residue.encode()),
+                admitted=lifted.admitted,
+                reason=lifted.reason,
+                wall_ns=self._parts.clock.wall_ns(),
+            )
+        )

@@ -1,0 +1,175 @@
+"""The byte budget in force: squeezes, writes at a full budget, archive-ahead, and the stage that a change ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import anyio
+
+from edge_agent.entries import ArchiveMode, StageTally
+from edge_agent.parts import Parts
+from edge_agent.sweep import Sweep, SweepPhase, SweepReport, SweepStep
+from edge_agent.sync import SyncLink
+from shared import metrics
+from shared.memory import crystallize
+from shared.memory.model import EvictionMode, Rung, SweepPlan
+from shared.ports import Retention
+
+# Archive ahead covers what a squeeze to this share of the budget in force would drop (spec.md 5).
+_AHEAD_SHARE = 0.25
+# Shipping makes entries cheaper to demote, so the plan shifts; it settles within a few rounds.
+_AHEAD_ROUNDS = 8
+# Rows, graph and outbox around a written text.
+_ROW_ROOM_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class ElasticOptions:
+    """mode: eviction. archive None = no hub is configured. grace_s: how long a squeeze waits for acks."""
+
+    mode: EvictionMode
+    retention: Retention | None
+    archive: ArchiveMode | None
+    grace_s: float
+
+
+class Elastic:
+    """Crystallize in the daemon. `lock` is held by whatever changes entries; recalls need none."""
+
+    def __init__(self, parts: Parts, link: SyncLink | None, options: ElasticOptions) -> None:
+        self.lock = anyio.Lock()
+        self._parts = parts
+        self._link = link
+        self._options = options
+        self._sweep = Sweep(
+            parts.store,
+            lambda: parts.valuation.pricing(archive=link is not None and link.up),
+            mode=options.mode,
+            retention=options.retention,
+        )
+
+    async def squeeze(self, headroom_bytes: int = 0) -> SweepReport:
+        """Meet the budget in force; recalls are served between chunks. Call with the lock held."""
+        return await self._run(self._sweep.steps(headroom_bytes))
+
+    async def resume(self) -> None:
+        """Finish what a crash interrupted. Call with the lock held."""
+        if self._parts.store.meta.target_pending:
+            await self._run(self._sweep.resume())
+
+    async def _run(self, steps: Iterator[SweepStep]) -> SweepReport:
+        started = self._parts.clock.mono_ns()
+        if self._link is not None:
+            self._link.pause()
+        try:
+            while (step := await self._parts.thread.run(next, steps, None)) is not None:
+                await self._took(step)
+        finally:
+            if self._link is not None:
+                self._link.resume()
+        report = self._sweep.report
+        await self._parts.thread.run(self._book, report)
+        metrics.SWEEP_SECONDS.observe((self._parts.clock.mono_ns() - started) / 1e9)
+        return report
+
+    async def make_room(self, text_bytes: int) -> None:
+        """A write that would not fit demotes first. Call with the lock held."""
+        if not await self._parts.thread.run(self._sweep.has_room, text_bytes):
+            await self.squeeze(headroom_bytes=text_bytes + _ROW_ROOM_BYTES)
+
+    async def keep_within(self) -> bool:
+        """Recalls and the outbox cost bytes too: squeeze where they used up the slack. Call with the lock held."""
+        if await self._parts.thread.run(self._within):
+            return False
+        report = await self.squeeze()
+        return bool(report.moves or report.evicted)
+
+    async def set_budget(
+        self, budget_bytes: int, provision_bytes: int | None, capability: float | None
+    ) -> SweepReport:
+        """Put a budget in force, end the stage, and squeeze. Call with the lock held."""
+        await self._parts.thread.run(self._change, budget_bytes, provision_bytes, capability)
+        return await self.squeeze()
+
+    async def end_stage(self) -> None:
+        """A stage without a budget event has run its time."""
+        await self._parts.thread.run(self._end_stage, None)
+
+    def plan(self, budget_bytes: int) -> SweepPlan:
+        """What a budget would do (store's thread)."""
+        return self._sweep.plan(budget_bytes)
+
+    async def archive_ahead(self) -> int:
+        """Queue the layers of what a deep squeeze would drop next; how many were queued."""
+        if self._options.archive in {None, ArchiveMode.NEVER} or self._link is None or not self._link.up:
+            return 0
+        queued = await self._parts.thread.run(self._ship_ahead)
+        if queued:
+            self._link.wake()
+        return queued
+
+    async def archive_all_ahead(self, timeout_s: float) -> int:
+        """archive_ahead until the plan asks for nothing more; how many were queued."""
+        total = 0
+        for _ in range(_AHEAD_ROUNDS):
+            queued = await self.archive_ahead()
+            if not queued or self._link is None or not await self._link.flush(timeout_s):
+                break
+            total += queued
+        return total
+
+    # --- private ------------------------------------------------------------------------------------------
+
+    def _within(self) -> bool:
+        self._parts.store.shrink()
+        return self._sweep.has_room(0)
+
+    async def _took(self, step: SweepStep) -> None:
+        if step.phase is SweepPhase.GRACE:
+            await self._grace()
+        elif step.changed or step.gone:
+            await self._parts.thread.run(self._parts.retrieval.refresh, (*step.changed, *step.gone))
+
+    async def _grace(self) -> None:
+        """Give the hub a last chance to take the layers that are about to be dropped."""
+        if self._link is None or not self._link.up:
+            return
+        self._link.resume()
+        await self._link.flush(self._options.grace_s)
+        self._link.pause()
+
+    def _change(self, budget_bytes: int, provision_bytes: int | None, capability: float | None) -> None:
+        store = self._parts.store
+        before = store.meta.budget_bytes
+        store.set_budget(budget_bytes, provision_bytes)
+        self._end_stage(capability, before)
+
+    def _end_stage(self, capability: float | None, budget_bytes: int | None = None) -> None:
+        """Loop point (Alg. 1 line 2) and the value scale of the stage that ends."""
+        parts = self._parts
+        store = parts.store
+        tally: StageTally = store.begin_stage(parts.valuation.fitted_scale())
+        fraction = (budget_bytes or store.meta.budget_bytes) / store.meta.provision_bytes
+        parts.state.end_stage(tally, fraction, capability, parts.clock.wall_ns())
+        store.set_values(parts.valuation.by_number())
+
+    def _ship_ahead(self) -> int:
+        store = self._parts.store
+        plan = self._sweep.plan(round(_AHEAD_SHARE * store.meta.budget_bytes))
+        return store.link.ship(_sinking(plan))
+
+    def _book(self, report: SweepReport) -> None:
+        self._parts.state.record_sweep(report, self._parts.store.meta.stage, self._parts.clock.wall_ns())
+        for move in report.moves.values():
+            metrics.MOVES.labels(origin=metrics.rung_label(move.origin), to=metrics.rung_label(move.to)).inc()
+        for gone in report.evicted:
+            metrics.EVICTIONS.labels(reason=gone.reason.value).inc()
+        metrics.LOST_EXACT.inc(len(report.lost_exact))
+
+
+def _sinking(plan: SweepPlan) -> Iterator[int]:
+    """Entries that would lose exactness, in price order."""
+    for move in plan.moves:
+        if move.to is Rung.EVICTED or move.to.lossy:
+            yield move.number

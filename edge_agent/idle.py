@@ -1,0 +1,161 @@
+"""Idle windows: promotions, archive-ahead and stages, when no recall needs the board; and `settle`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edge_agent.answers import Settled
+from edge_agent.elastic import Elastic
+from edge_agent.parts import Parts
+from edge_agent.recovery import Recovery
+from edge_agent.sync import SyncLink
+
+_TICK_S = 0.1
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class IdleTimings:
+    """Seconds; see the `idle` table of the configuration."""
+
+    window_s: float
+    patience_s: float
+    pace_s: float
+    stage_max_s: float
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    up_bytes: int
+    down_bytes: int
+
+
+class Idle:
+    """Decides when background work may run. A recall closes the window at once."""
+
+    def __init__(
+        self, parts: Parts, elastic: Elastic, recovery: Recovery, link: SyncLink | None, timings: IdleTimings
+    ) -> None:
+        self._parts = parts
+        self._elastic = elastic
+        self._recovery = recovery
+        self._link = link
+        self._timings = timings
+        now = parts.clock.mono_ns()
+        self._last_recall_mono_ns = now
+        self._last_work_mono_ns = now
+        self._stage_began_mono_ns = now
+        self._seen_stage = parts.store.meta.stage
+        self._archived = 0
+        self._traffic = self._traffic_now()
+        self._pending = True
+
+    def recalled(self) -> None:
+        """A recall is being served: background work gives way."""
+        self._last_recall_mono_ns = self._parts.clock.mono_ns()
+
+    def wake(self) -> None:
+        """Something changed that may let entries rise."""
+        self._pending = True
+        self.wake_link()
+
+    def wake_link(self) -> None:
+        """The outbox may have something new."""
+        if self._link is not None:
+            self._link.wake()
+
+    async def run(self) -> None:
+        """The background loop; until cancelled."""
+        while True:
+            await self._parts.clock.sleep(_TICK_S)
+            await self._turn_stage()
+            if self._elastic.lock.statistics().locked:
+                continue
+            if self._quiet():
+                if self._pending or self._since_work_s() >= self._timings.pace_s:
+                    await self._work(self._interrupted, None)
+            elif self._since_work_s() >= self._timings.patience_s:
+                # No window for long: one entry, and the next after pace_s.
+                await self._work(_never, 1)
+                self._last_work_mono_ns -= round((self._timings.patience_s - self._timings.pace_s) * _NS)
+
+    async def settle(self, timeout_s: float) -> Settled:
+        """Work until nothing moves any more; what was done since the last settle."""
+        clock = self._parts.clock
+        started = clock.mono_ns()
+        deadline = started + round(timeout_s * _NS)
+        state = "timed_out"
+
+        def late() -> bool:
+            return clock.mono_ns() >= deadline
+
+        while not late():
+            left_s = max((deadline - clock.mono_ns()) / _NS, 0.0)
+            flushed = self._link is None or await self._link.flush(left_s)
+            async with self._elastic.lock:
+                moved = await self._elastic.keep_within()
+                rose = await self._recovery.rise(late)
+                queued = await self._elastic.archive_all_ahead(left_s)
+            self._archived += queued
+            if not (moved or rose or queued):
+                state = "settled" if flushed else "link_down"
+                break
+        await self._parts.thread.run(self._parts.store.shrink)
+        return self._told(state, (clock.mono_ns() - started) / 1e9)
+
+    # --- private ------------------------------------------------------------------------------------------
+
+    async def _work(self, give_way: Callable[[], bool], most: int | None) -> None:
+        async with self._elastic.lock:
+            moved = await self._elastic.keep_within()
+            rose = await self._recovery.rise(give_way, most)
+            queued = await self._elastic.archive_ahead()
+        self._archived += queued
+        self._last_work_mono_ns = self._parts.clock.mono_ns()
+        self._pending = moved or rose or queued > 0
+
+    def _quiet(self) -> bool:
+        return not self._interrupted()
+
+    def _interrupted(self) -> bool:
+        quiet_s = (self._parts.clock.mono_ns() - self._last_recall_mono_ns) / _NS
+        return quiet_s < self._timings.window_s
+
+    def _since_work_s(self) -> float:
+        return (self._parts.clock.mono_ns() - self._last_work_mono_ns) / _NS
+
+    async def _turn_stage(self) -> None:
+        now, stage = self._parts.clock.mono_ns(), self._parts.store.meta.stage
+        if stage != self._seen_stage:
+            self._seen_stage, self._stage_began_mono_ns = stage, now
+        elif (now - self._stage_began_mono_ns) / _NS >= self._timings.stage_max_s:
+            async with self._elastic.lock:
+                await self._elastic.end_stage()
+            self.wake()
+
+    def _traffic_now(self) -> _Traffic:
+        if self._link is None:
+            return _Traffic(0, 0)
+        status = self._link.status()
+        return _Traffic(status.link_up_bytes, status.link_down_bytes)
+
+    def _told(self, state: str, seconds: float) -> Settled:
+        counts, traffic = self._recovery.take_counts(), self._traffic_now()
+        before, self._traffic = self._traffic, traffic
+        archived, self._archived = self._archived, 0
+        return Settled(
+            state=state,
+            promoted=sum(counts.promoted.values()),
+            by_source=dict(counts.promoted),
+            rejected=dict(counts.rejected),
+            tokens=counts.tokens,
+            archived=archived,
+            link_up_bytes=traffic.up_bytes - before.up_bytes,
+            link_down_bytes=traffic.down_bytes - before.down_bytes,
+            seconds=seconds,
+        )
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,24 @@
+"""What the daemon's passes share: one store with its index and values, its thread, its books."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edge_agent.retrieval import Retrieval
+from edge_agent.state import State
+from edge_agent.store import Store
+from edge_agent.valuation import Valuation
+from shared.host.worker import WorkerThread
+from shared.ports import Clock
+
+
+@dataclass(frozen=True)
+class Parts:
+    """store, retrieval, valuation and state belong to `thread`: reach them through `thread.run` only."""
+
+    store: Store
+    retrieval: Retrieval
+    valuation: Valuation
+    state: State
+    thread: WorkerThread
+    clock: Clock

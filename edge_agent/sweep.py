@@ -1,0 +1,327 @@
+"""Crystallize applied: chunk by chunk, resumable, steered by the measured bytes until both budgets hold.
+
+Order: lossless moves first, then measure and plan again; archived entries before those the hub lacks;
+evictions last. Nothing here prices or distils: the plan is shared.memory.crystallize, the moves are the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from edge_agent.columns import Pricing
+from edge_agent.compactor import Compactor
+from edge_agent.entries import Applied, EvictedEntry, EvictionReason, Moved, Usage
+from edge_agent.plane import ENTRY_ROW_BYTES, size_bytes
+from edge_agent.store import Store
+from edge_agent.table import Flag, lossy
+from shared.memory import crystallize
+from shared.memory.model import EvictionMode, Kind, Rung, SweepPlan
+from shared.ports import RetainedEntry, Retention
+from shared.units import KIB, MIB
+
+# WAL of one transaction: scratch above the old budget is at most one chunk (spec.md 3).
+WAL_CHUNK_BYTES = MIB
+# Where a chunk aims, so that a scattered one still ends below the limit.
+_WAL_AIM_BYTES = 640 * KIB
+_FIRST_CHUNK_BYTES = 256 * KIB
+_LEAST_CHUNK_BYTES = 16 * KIB
+# Of the measured factor: a little under, so that one more round is rarely needed.
+_STEER = 0.99
+_MAX_ROUNDS = 16
+# From this share of evicted entries on, the entry rows themselves are worth writing anew.
+_EVICTED_SHARE = 0.01
+# While the file is still too large, blocks are rewritten for fewer dead bytes than in idle time.
+_TIGHT_DEAD_SHARE = 0.05
+
+
+class SweepPhase(str, Enum):
+    """What a step has done."""
+
+    PACK = "pack"
+    DEMOTE = "demote"
+    GRACE = "grace"
+    """Nothing yet: the entries of this step lack an archive; the caller may wait for acks before it goes on."""
+    EVICT = "evict"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True)
+class SweepStep:
+    """One durable chunk. changed: entries whose shown text may differ; gone: evicted ones. Re-index both."""
+
+    phase: SweepPhase
+    changed: tuple[int, ...] = ()
+    gone: tuple[int, ...] = ()
+
+
+@dataclass
+class SweepReport:
+    """What a sweep has done so far; final once its steps are through."""
+
+    budget_bytes: int
+    moves: dict[int, Moved] = field(default_factory=dict)
+    evicted: list[EvictedEntry] = field(default_factory=list)
+    lost_exact: list[int] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    price: float = 0.0
+    rounds: int = 0
+    guard_yielded: int = 0
+    usage: Usage | None = None
+
+    def add(self, applied: Applied) -> None:
+        """One more chunk; an entry's moves become one from where it stood first."""
+        for move in applied.moved:
+            first = self.moves.get(move.number, move)
+            self.moves[move.number] = Moved(move.number, first.origin, move.to)
+        self.lost_exact.extend(applied.lost_exact)
+        self.damaged.extend(applied.damaged)
+
+
+class Sweep:
+    """Brings the store under its budget. One at a time; the caller may read between steps."""
+
+    def __init__(
+        self,
+        store: Store,
+        pricing: Callable[[], Pricing],
+        *,
+        mode: EvictionMode = EvictionMode.LAST_RESORT,
+        retention: Retention | None = None,
+    ) -> None:
+        self._store = store
+        self._pricing = pricing
+        self._mode = mode
+        self._retention = retention
+        self._compactor = Compactor(store.plane)
+        self._chunk_bytes = float(_FIRST_CHUNK_BYTES)
+        self._asked_grace = False
+        self._repacked_at = 0
+        self._values: Mapping[int, float] = {}
+        self._done = 0
+        self.report = SweepReport(store.meta.budget_bytes)
+
+    # --- for the daemon -----------------------------------------------------------------------------
+
+    def plan(self, budget_bytes: int) -> SweepPlan:
+        """A dry run: what the first plan for this budget would be. Changes nothing."""
+        return self._plan(crystallize.aim_bytes(budget_bytes))
+
+    def has_room(self, text_bytes: int) -> bool:
+        """Whether a text can be written inside the budget without a sweep."""
+        return self._store.fits(text_bytes)
+
+    def steps(self, headroom_bytes: int = 0) -> Iterator[SweepStep]:
+        """Meet the budget in force and leave `headroom_bytes` for a write. `report` is final at the end."""
+        store, budget = self._store, self._store.meta.budget_bytes
+        self.report = report = SweepReport(budget)
+        self._asked_grace = False
+        self._repacked_at = 0
+        if self._retention is not None and self._retention.budget_exempt:
+            store.budget_met()
+            report.usage = store.usage()
+            return
+        store.begin_sweep()
+        room = budget - headroom_bytes
+        target = min(crystallize.aim_bytes(budget), room)
+        while report.rounds < _MAX_ROUNDS:
+            report.rounds += 1
+            before = self._done
+            yield from self._round(target)
+            yield from self._rewrite(self._compactor.worn_blocks())
+            if self._disk_excess(room) > 0:
+                yield from self._compact()
+            steered = self._steered(target, room)
+            if steered is None or self._done == before:
+                break
+            target = steered
+        store.budget_met()
+        store.shrink()
+        report.usage = store.usage()
+
+    def run(self, headroom_bytes: int = 0) -> SweepReport:
+        """All steps at once."""
+        for _ in self.steps(headroom_bytes):
+            pass
+        return self.report
+
+    def resume(self) -> Iterator[SweepStep]:
+        """Finish what a crash interrupted; nothing when no target is pending."""
+        if self._store.meta.target_pending:
+            yield from self.steps()
+
+    # --- one round ------------------------------------------------------------------------------------
+
+    def _round(self, target: float) -> Iterator[SweepStep]:
+        """Plan and apply until the account says that the entries fit the target."""
+        if self._retention is not None:
+            yield from self._retain(self._retention, target)
+            return
+        plan = self._plan(target)
+        lossless = [move.number for move in plan.moves if move.origin is Rung.FULL]
+        if lossless and self._packs:
+            yield from self._apply(SweepPhase.PACK, dict.fromkeys(lossless, Rung.PACKED))
+            # Estimates have become measurements: most plans end here with nothing lost.
+            plan = self._plan(target)
+        self.report.price = max(self.report.price, plan.water_level)
+        self.report.guard_yielded = max(self.report.guard_yielded, plan.guard_yielded)
+        demoted = {move.number: move.to for move in plan.moves if move.to is not Rung.EVICTED}
+        archived, missing = self._by_archive(demoted)
+        yield from self._apply(SweepPhase.DEMOTE, archived)
+        if missing:
+            yield from self._grace(missing)
+            yield from self._apply(SweepPhase.DEMOTE, missing)
+        evicted = [move.number for move in plan.moves if move.to is Rung.EVICTED]
+        reason = EvictionReason.PRICED if self._mode is EvictionMode.PRICED else EvictionReason.BUDGET
+        yield from self._evict(evicted, reason)
+
+    def _retain(self, policy: Retention, target: float) -> Iterator[SweepStep]:
+        """A retention policy instead of prices: the ladder's lossless rung first, then what the policy gives up."""
+        store = self._store
+        if store.logical_bytes() > target and self._packs:
+            rows = store.table.rows()
+            full = rows["number"][rows["facts"]["rung"] == Rung.FULL].tolist()
+            yield from self._apply(SweepPhase.PACK, dict.fromkeys(full, Rung.PACKED))
+        while (excess := store.logical_bytes() - target) > 0:
+            self._plan_values()
+            report = policy.enforce(_retained(store, self._values), excess, store.meta.event)
+            known = [number for number in report.evicted if number in store.table]
+            if not known:
+                return
+            yield from self._evict(known, EvictionReason.POLICY)
+
+    def _plan(self, target: float) -> SweepPlan:
+        """Crystallize over the entries: the target less what belongs to none of them."""
+        store = self._store
+        pricing = self._plan_values()
+        rows_budget = target - (store.logical_bytes() - store.entries_bytes())
+        return crystallize.plan(
+            store.sweep_columns(pricing), store.plane.ladder, rows_budget, self._mode, pricing.tau
+        )
+
+    def _plan_values(self) -> Pricing:
+        pricing = self._pricing()
+        self._values = dict(zip(self._store.table.numbers().tolist(), pricing.values.tolist(), strict=True))
+        self._store.set_values(self._values)
+        return pricing
+
+    @property
+    def _packs(self) -> bool:
+        return any(spec.rung is Rung.PACKED for spec in self._store.plane.ladder.rungs)
+
+    def _by_archive(self, targets: Mapping[int, Rung]) -> tuple[dict[int, Rung], dict[int, Rung]]:
+        """Moves that lose nothing that the hub lacks, and the others."""
+        rows = self._store.table.take(targets)
+        exact = ~lossy(rows["facts"]["rung"]) & ((rows["facts"]["flags"] & Flag.ARCHIVED) == 0)
+        safe: dict[int, Rung] = {}
+        missing: dict[int, Rung] = {}
+        for (number, to), unarchived in zip(targets.items(), exact.tolist(), strict=True):
+            (missing if unarchived and to.lossy else safe)[number] = to
+        return safe, missing
+
+    def _grace(self, missing: Mapping[int, Rung]) -> Iterator[SweepStep]:
+        """Once a sweep, while the link is up: ship what would be lost and let the caller wait for acks."""
+        if not self._asked_grace and self._pricing().archive and self._store.link.ship(missing):
+            self._asked_grace = True
+            yield SweepStep(SweepPhase.GRACE, tuple(missing))
+
+    # --- chunks ---------------------------------------------------------------------------------------
+
+    def _apply(self, phase: SweepPhase, targets: Mapping[int, Rung]) -> Iterator[SweepStep]:
+        for chunk in self._chunks(targets):
+            applied = self._store.apply_moves({number: targets[number] for number in chunk})
+            self.report.add(applied)
+            self._shrink()
+            self._done += len(applied.moved)
+            yield SweepStep(phase, tuple(move.number for move in applied.moved))
+
+    def _evict(self, numbers: Sequence[int], reason: EvictionReason) -> Iterator[SweepStep]:
+        for chunk in self._chunks(dict.fromkeys(numbers, Rung.EVICTED)):
+            self.report.evicted.extend(self._store.evict(chunk, reason, self._values))
+            self._shrink()
+            self._done += len(chunk)
+            yield SweepStep(SweepPhase.EVICT, gone=tuple(chunk))
+
+    def _rewrite(self, numbers: Sequence[int]) -> Iterator[SweepStep]:
+        rows = self._store.table.take(numbers)
+        rungs = {
+            number: Rung(rung) for number, rung in zip(numbers, rows["facts"]["rung"].tolist(), strict=True)
+        }
+        for chunk in self._chunks(rungs):
+            self.report.damaged.extend(self._store.rewrite(chunk).damaged)
+            self._shrink()
+            yield SweepStep(SweepPhase.REWRITE)
+
+    def _compact(self) -> Iterator[SweepStep]:
+        """Full blocks and pages again, before anything more is given up for them."""
+        yield from self._rewrite(self._compactor.worn_blocks(_TIGHT_DEAD_SHARE))
+        yield from self._rewrite(self._compactor.sparse_texts())
+        gone = len(self.report.evicted) - self._repacked_at
+        if gone > _EVICTED_SHARE * len(self._store):
+            self._repacked_at = len(self.report.evicted)
+            for _ in self._compactor.repack_entries():
+                self._shrink()
+                yield SweepStep(SweepPhase.REWRITE)
+
+    def _chunks(self, targets: Mapping[int, Rung]) -> Iterator[list[int]]:
+        """Numbers by target and kind, in storage order, cut where the WAL of a chunk is expected to be full."""
+        rows = self._store.table.take(targets)
+        facts = rows["facts"]
+        order = np.lexsort(
+            (facts["slot"], facts["block"], facts["kind"], np.fromiter(targets.values(), np.int64, len(rows)))
+        )
+        weights = (ENTRY_ROW_BYTES + rows["body_bytes"][order]).tolist()
+        chunk: list[int] = []
+        size = 0.0
+        for number, weight in zip(rows["number"][order].tolist(), weights, strict=True):
+            if chunk and size + weight > self._chunk_bytes:
+                yield chunk
+                chunk, size = [], 0.0
+            chunk.append(number)
+            size += weight
+        if chunk:
+            yield chunk
+
+    def _shrink(self) -> None:
+        """Give pages back, and size the next chunk by the WAL that this one made."""
+        written = self._store.wal_bytes()
+        self._store.shrink()
+        if written > 0:
+            scale = min(max(_WAL_AIM_BYTES / written, 0.25), 2.0)
+            self._chunk_bytes = min(max(self._chunk_bytes * scale, _LEAST_CHUNK_BYTES), _WAL_AIM_BYTES)
+
+    # --- steering -------------------------------------------------------------------------------------
+
+    def _disk_excess(self, room: float) -> float:
+        return self._store.disk_bytes() - self._store.meta.empty_bytes - room
+
+    def _steered(self, target: float, room: float) -> float | None:
+        """None when both budgets hold; else the next target, by the measured factor."""
+        logical = self._store.logical_bytes()
+        disk = self._disk_excess(room) + room
+        if logical <= room and disk <= room:
+            return None
+        by_account = target - max(logical - room, 0.0)
+        by_disk = min(target, logical) * room / disk * _STEER if disk > room else target
+        return min(by_account, by_disk)
+
+
+def _retained(store: Store, values: Mapping[int, float]) -> list[RetainedEntry]:
+    """What a policy may look at, ascending by number."""
+    rows = store.table.rows()
+    facts = rows["facts"]
+    access = np.maximum(facts["created_event"], rows["heat"]["last_recall_event"])
+    return [
+        RetainedEntry(number, Kind(kind), created, last, size, values.get(number, 0.0))
+        for number, kind, created, last, size in zip(
+            rows["number"].tolist(),
+            facts["kind"].tolist(),
+            facts["created_event"].tolist(),
+            access.tolist(),
+            size_bytes(rows).tolist(),
+            strict=True,
+        )
+    ]
