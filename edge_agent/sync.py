@@ -95,7 +95,7 @@ class SyncLink:
             retry=retry_if_exception_type(TransientError),
             stop=stop_after_attempt(_FETCH_ATTEMPTS),
             wait=wait_random_exponential(
-                initial=self._timings.backoff_min_s, max=self._timings.backoff_max_s
+                multiplier=self._timings.backoff_min_s, max=self._timings.backoff_max_s
             ),
             sleep=self._clock.sleep,
             reraise=True,
