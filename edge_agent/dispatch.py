@@ -112,7 +112,7 @@ class Dispatch:
                 levels[delta.number] = delta.levelling if isinstance(delta, Layers) else None
         rows = plane.table.take(levels)
         facts = rows["facts"]
-        facts["flags"] |= Flag.ARCHIVED
+        facts["flags"] |= np.uint8(Flag.ARCHIVED)
         for place, levelling in enumerate(levels.values()):
             if levelling is not None:
                 facts["levelling"][place] = levelling

@@ -114,7 +114,7 @@ class Reader:
     def mark_damaged(self, numbers: Sequence[int]) -> None:
         """Remember that these entries failed their check: never served, never rewritten."""
         rows = self._plane.table.take(numbers)
-        rows["facts"]["flags"] |= Flag.DAMAGED
+        rows["facts"]["flags"] |= np.uint8(Flag.DAMAGED)
         with self._plane.journal.write() as change:
             change.db.executemany("UPDATE entry SET facts = ? WHERE number = ?", packed_rows(rows, "facts"))
             change.after(lambda: self._plane.table.put_many(rows))
