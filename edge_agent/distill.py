@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from edge_agent.atoms import Atom, AtomClass, atoms
 from edge_agent.facts import find_invariants
-from shared.memory.layers import Levelled
 from shared.memory.model import Ladder, Rung
+from shared.memory.spans import Levelled
 from shared.memory.tokens import located
 
 # What a byte of each class is worth when it must be chosen; only the order and rough distances matter.

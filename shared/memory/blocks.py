@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from shared.errors import Code, PermanentError
 from shared.memory import codec, varint
-from shared.memory.codec import Dictionary, EncodeResult
+from shared.memory.codec import Codec, Coder, Dictionary, EncodeResult
+from shared.memory.coders import CODERS
 
 MAX_MEMBERS = 64
 MAX_TEXT_BYTES = 64 * 1024
@@ -29,10 +30,10 @@ class BlockMember:
 def pack_block(
     members: Sequence[BlockMember],
     *,
-    level: int = 3,
+    level: int = codec.DEFAULT_LEVEL,
     dictionary: Dictionary | None = None,
     coded: bool = True,
-    coders: Mapping[codec.Codec, codec.Coder] = codec.CODERS,
+    coders: Mapping[Codec, Coder] = CODERS,
 ) -> EncodeResult:
     """Pack members in the order given; a single member may be larger than a block's text limit."""
     return codec.encode(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shared.memory.tokens import Clause, clauses
 
@@ -15,6 +17,7 @@ class Phrase:
     parts: tuple[tuple[str, ...], ...]
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def of(cls, text: str) -> Phrase:
         """The normal form of a span."""
         return cls(tuple(tuple(token.norm for token in clause.tokens) for clause in clauses(text)))
@@ -23,6 +26,10 @@ class Phrase:
     def words(self) -> tuple[str, ...]:
         """All tokens, parts end to end."""
         return tuple(word for part in self.parts for word in part)
+
+
+Marks = Mapping[int, Sequence[tuple[int, Phrase]]]
+"""Start and phrase, in order, by clause."""
 
 
 class Evidence:
@@ -38,11 +45,6 @@ class Evidence:
         self._places: dict[tuple[str, ...], dict[int, list[int]]] = {}
         self.has_numbers = any(token.numeric for clause in self.clauses for token in clause.tokens)
 
-    @property
-    def words(self) -> list[str]:
-        """Every token in order."""
-        return [word for norms in self._norms for word in norms]
-
     def has_word(self, word: str) -> bool:
         """True where the token stands anywhere."""
         return word in self._postings
@@ -51,45 +53,57 @@ class Evidence:
         """False where the clause is negated."""
         return not self.clauses[clause].negative
 
-    def clauses_with(self, phrase: Phrase) -> list[int]:
+    def clauses_with(self, phrase: Phrase) -> Collection[int]:
         """Clauses in which the phrase begins; none when any part of it is missing."""
         if not phrase.parts or not all(map(self._positions, phrase.parts)):
-            return []
-        return list(self._positions(phrase.parts[0]))
+            return ()
+        return self._positions(phrase.parts[0]).keys()
 
     def holds(self, clause: int, phrase: Phrase) -> bool:
         """True where the phrase begins in this clause."""
         return bool(self._starts(clause, phrase))
 
-    def mark(self, phrases: Iterable[Phrase]) -> dict[int, list[tuple[int, Phrase]]]:
-        """Where any of these phrases begins, by clause."""
+    def mark(self, phrases: Iterable[Phrase]) -> Marks:
+        """Where any of these phrases begins, by clause, in order."""
         marks: dict[int, list[tuple[int, Phrase]]] = {}
         for phrase in phrases:
             for clause in self.clauses_with(phrase):
                 marks.setdefault(clause, []).extend((start, phrase) for start in self._starts(clause, phrase))
+        for found in marks.values():
+            found.sort(key=_start)
         return marks
 
-    def in_order(self, clause: int, members: Sequence[Phrase], rivals: Sequence[int]) -> bool:
-        """True where the members stand in this clause in order, with no rival between one and the next."""
-        return any(self._chain(clause, members, end, rivals) for end in self._starts(clause, members[-1]))
+    def in_order(self, clause: int, members: Sequence[Phrase], marks: Marks) -> bool:
+        """True where the members stand in this clause in order, with no other mark between one and the next."""
+        here = marks.get(clause, ())
+        return any(self._chain(clause, members, end, here) for end in self._starts(clause, members[-1]))
+
+    def together(self, one: Phrase, other: Phrase, positive: bool) -> bool:
+        """True where a clause of this polarity holds both."""
+        return any(
+            self.positive(clause) is positive and self.holds(clause, other)
+            for clause in self.clauses_with(one)
+        )
 
     def reversed_somewhere(self, before: Phrase, after: Phrase) -> bool:
         """True where a clause holds both, and every `after` stands ahead of every `before`."""
         for clause in self.clauses_with(before):
             late = self._starts(clause, after)
-            if late and before != after and max(late) < min(self._starts(clause, before)):
+            if late and before != after and late[-1] < self._starts(clause, before)[0]:
                 return True
         return False
 
-    def _chain(self, clause: int, members: Sequence[Phrase], end: int, rivals: Sequence[int]) -> bool:
+    def _chain(
+        self, clause: int, members: Sequence[Phrase], end: int, marks: Sequence[tuple[int, Phrase]]
+    ) -> bool:
         """Walk back from `end`, always to the nearest earlier member: the tightest chain there is."""
         at = end
         for member in reversed(members[:-1]):
-            size = len(member.parts[0])
-            earlier = [start for start in self._starts(clause, member) if start + size <= at]
-            if not earlier or any(earlier[-1] + size <= rival < at for rival in rivals):
+            starts, size = self._starts(clause, member), len(member.parts[0])
+            nearest = bisect_right(starts, at - size) - 1
+            if nearest < 0 or _rival(marks, starts[nearest] + size, at, members):
                 return False
-            at = earlier[-1]
+            at = starts[nearest]
         return True
 
     def _starts(self, clause: int, phrase: Phrase) -> list[int]:
@@ -107,3 +121,18 @@ class Evidence:
                     places.setdefault(clause, []).append(start)
             self._places[part] = places
         return places
+
+
+def _start(mark: tuple[int, Phrase]) -> int:
+    return mark[0]
+
+
+def _rival(marks: Sequence[tuple[int, Phrase]], low: int, high: int, members: Sequence[Phrase]) -> bool:
+    """True where a marked phrase that is no member begins in [low, high)."""
+    for index in range(bisect_left(marks, low, key=_start), len(marks)):
+        start, phrase = marks[index]
+        if start >= high:
+            break
+        if phrase not in members:
+            return True
+    return False

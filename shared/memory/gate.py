@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
 from shared.memory import support
-from shared.memory.evidence import Evidence, Phrase
+from shared.memory.evidence import Evidence, Marks, Phrase
 from shared.memory.invariants import Invariant, InvariantType
-from shared.memory.layers import Base, render
+from shared.memory.spans import Base, render
 from shared.memory.tokens import canonical, clauses, numeric
 from shared.ports import Verdict
-
-Marks = Mapping[int, Sequence[tuple[int, Phrase]]]
 
 
 class Reason(str, Enum):
@@ -62,10 +60,10 @@ _SUPPORT_REASONS = {
 def judge(base: Base, draft: str, neighbours: Sequence[str] = (), *, strict: bool = True) -> Verdict:
     """Judge a draft of an entry whose exact base this is."""
     evidence = Evidence(clauses(draft))
-    if not evidence.words:
+    if not evidence.clauses:
         return _rejected(Reason.EMPTY)
-    residue = Evidence(clauses(render(base)))
-    if evidence.words == residue.words:
+    rendered = render(base)
+    if _same_words(draft, rendered):
         return _rejected(Reason.ECHO)
     trace = base.trace
     missing = list(failures(trace, base.invariants, evidence))
@@ -75,7 +73,7 @@ def judge(base: Base, draft: str, neighbours: Sequence[str] = (), *, strict: boo
         return _rejected(reason, _in_words(first.invariant, trace))
     if not strict:
         return Verdict(admitted=True)
-    contradiction = _contradiction(trace, base.invariants, evidence, residue)
+    contradiction = _contradiction(trace, base.invariants, evidence, Evidence(clauses(rendered)))
     if contradiction is not None:
         return _rejected(contradiction.reason, _in_words(contradiction.invariant, trace))
     unsupported = support.first_lack(evidence.clauses, [span.text for span in base.spans], neighbours)
@@ -136,12 +134,12 @@ def _relation(members: Sequence[Phrase], positive: bool, evidence: Evidence, mar
     rarest = min(members, key=lambda phrase: len(evidence.clauses_with(phrase)))
     found = flipped = swapped = False
     for clause in evidence.clauses_with(rarest):
-        rivals = [start for start, phrase in marks.get(clause, ()) if phrase not in members]
-        if evidence.in_order(clause, members, rivals):
+        if evidence.in_order(clause, members, marks):
             found = found or evidence.positive(clause) is positive
             flipped = flipped or evidence.positive(clause) is not positive
         else:
-            swapped = swapped or bool(rivals) or sum(evidence.holds(clause, phrase) for phrase in members) > 1
+            strangers = any(phrase not in members for _, phrase in marks.get(clause, ()))
+            swapped = swapped or strangers or sum(evidence.holds(clause, phrase) for phrase in members) > 1
     if found:
         return None
     if flipped:
@@ -152,37 +150,32 @@ def _relation(members: Sequence[Phrase], positive: bool, evidence: Evidence, mar
 def _contradiction(
     trace: Sequence[str], invariants: Sequence[Invariant], evidence: Evidence, residue: Evidence
 ) -> Failure | None:
-    """A clause that negates what no invariant negates, or turns a tuple round beside stating it right."""
+    """A clause that denies a tuple, or turns it round, beside the one that states it right."""
     phrases = [Phrase.of(text) for text in trace]
-    polarities: dict[Phrase, set[bool]] = {}
     ordered: dict[tuple[Phrase, Phrase], Invariant] = {}
     for invariant in invariants:
-        members = [phrases[index] for index in invariant.spans]
-        for member in members:
-            polarities.setdefault(member, set()).add(invariant.positive)
-        for before, after in pairwise(members):
+        for before, after in pairwise(phrases[index] for index in invariant.spans):
             ordered.setdefault((before, after), invariant)
-    for invariant in invariants:
-        for member in (phrases[index] for index in invariant.spans):
-            if any(
-                evidence.positive(clause) not in polarities[member]
-                for clause in evidence.clauses_with(member)
-            ):
-                return Failure(Reason.POLARITY_FLIPPED, invariant)
     for (before, after), invariant in ordered.items():
+        denied = not invariant.positive
+        if evidence.together(before, after, denied) and not residue.together(before, after, denied):
+            return Failure(Reason.POLARITY_FLIPPED, invariant)
         turned = evidence.reversed_somewhere(before, after) and not residue.reversed_somewhere(before, after)
         if turned and (after, before) not in ordered:
             return Failure(Reason.TUPLE_SWAPPED, invariant)
     return None
 
 
+def _same_words(draft: str, rendered: str) -> bool:
+    return canonical(draft).casefold().split() == canonical(rendered).casefold().split()
+
+
 def _stops_early(missing: Sequence[Failure], invariants: Sequence[Invariant], draft: str) -> bool:
-    """True where what is missing is the end of the entry, and the draft's last sentence has no end."""
-    lost = {index for failure in missing for index in failure.invariant.spans}
+    """True where the last key spans are missing, more than one, and the draft's last sentence has no end."""
+    lost = {failure.invariant.spans[0] for failure in missing if len(failure.invariant.spans) == 1}
     last = max((index for invariant in invariants for index in invariant.spans), default=-1)
-    only_missing = all(failure.reason is not Reason.NUMBER_CHANGED for failure in missing)
     unfinished = canonical(draft).rstrip()[-1:] not in ".!?。\"')]"
-    return unfinished and only_missing and len(lost) > 1 and lost >= set(range(min(lost), last + 1))
+    return unfinished and len(lost) > 1 and lost == set(range(min(lost), last + 1))
 
 
 def _in_words(invariant: Invariant, trace: Sequence[str]) -> str:

@@ -1,139 +1,33 @@
-"""Spans, levels and layers: one original, nested lossy bases, and the layers that restore it bit for bit.
+"""A base's record and an original's layers, as bytes; every layer together is the original, bit for bit.
 
 Record (a lossy base): version 1 B, levelling varint, rung 1 B, invariants, then UTF-8 where one control
-character before each span says its level and what was dropped there: markers in the text pack better than a table
-of lengths. Layer: version 1 B, levelling varint, rung 1 B, count, gaps, lengths, UTF-8 text; positions count code
-points of the next rung up. The last layer is the TRACE record itself.
+character before each span says its level and what was dropped there. Layer: version 1 B, levelling varint,
+rung 1 B, then UTF-8 where the marker before each piece counts the spans of the rung below that lie before it.
+Markers in the text pack far better than tables of positions. The last layer is the TRACE record itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from shared.memory import varint
-from shared.memory.invariants import Invariant, get_invariants, put_invariants
+from shared.memory.invariants import get_invariants, put_invariants
 from shared.memory.model import Ladder, Rung
+from shared.memory.spans import Base, Gap, Span, lower
 
 VERSION = 1
 _FIRST_MARKER = 0x0E  # C0 controls that no text editor, tab or line ending uses
 _GAPS = 3
 _MARKERS = "".join(map(chr, range(_FIRST_MARKER, _FIRST_MARKER + _GAPS * (Rung.TRACE - Rung.CONDENSED + 1))))
+_SKIP = len(_MARKERS) - 1  # in a layer: this many spans of the rung below, and no piece yet
 _ESCAPE = chr(_FIRST_MARKER + len(_MARKERS))
 _RESERVED = f"[{_MARKERS[0]}-{_ESCAPE}]"
 _PLAIN = f"[^{_MARKERS[0]}-{_ESCAPE}]*"
 _NEEDS_ESCAPE = re.compile(_RESERVED)
 _ESCAPED = re.compile(f"{_ESCAPE}({_RESERVED})")
 _SPAN = re.compile(f"([{_MARKERS[0]}-{_MARKERS[-1]}])({_PLAIN}(?:{_ESCAPE}{_RESERVED}{_PLAIN})*)")
-_LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]")
-
-
-class Gap(IntEnum):
-    """What was dropped between a span and the one before it; only rendering looks at it."""
-
-    NONE = 0
-    INLINE = 1
-    LINE = 2
-
-
-@dataclass(frozen=True)
-class Levelled:
-    """An original cut into spans.
-
-    ends: code point offsets, the last is len(text).
-    levels: the deepest rung at which each span is still there, FULL for one that only the original has.
-    invariants: index the TRACE spans in text order.
-    """
-
-    text: str
-    ends: tuple[int, ...]
-    levels: tuple[Rung, ...]
-    invariants: tuple[Invariant, ...] = ()
-
-    def __post_init__(self) -> None:
-        previous = 0
-        for end in self.ends:
-            if end <= previous:
-                raise ValueError("span ends must increase")
-            previous = end
-        if previous != len(self.text) or len(self.levels) != len(self.ends):
-            raise ValueError("spans must cover the text, one level each")
-        if any(level is not Rung.FULL and not level.lossy for level in self.levels):
-            raise ValueError("a level is FULL or a lossy rung")
-        traces = sum(level is Rung.TRACE for level in self.levels)
-        if any(index >= traces for invariant in self.invariants for index in invariant.spans):
-            raise ValueError("an invariant names a TRACE span that is not there")
-
-
-@dataclass(frozen=True)
-class Span:
-    """A verbatim piece of the original, its level, and the gap before it."""
-
-    text: str
-    level: Rung
-    gap: Gap = Gap.NONE
-
-
-@dataclass(frozen=True)
-class Base:
-    """The spans an entry has at `rung` (FULL: all of them)."""
-
-    rung: Rung
-    levelling: int
-    spans: tuple[Span, ...]
-    invariants: tuple[Invariant, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The verbatim spans end to end: what layers are positioned in, not what people read."""
-        return "".join(span.text for span in self.spans)
-
-    @property
-    def trace(self) -> tuple[str, ...]:
-        """Texts of the TRACE spans, as invariants index them."""
-        return tuple(span.text for span in self.spans if span.level is Rung.TRACE)
-
-
-def whole(levelled: Levelled, levelling: int) -> Base:
-    """The original as a base at FULL."""
-    starts = (0, *levelled.ends)
-    spans = (
-        Span(levelled.text[start:end], level)
-        for start, end, level in zip(starts, levelled.ends, levelled.levels, strict=False)
-    )
-    return Base(Rung.FULL, levelling, tuple(spans), levelled.invariants)
-
-
-def lower(base: Base, to: Rung) -> Base:
-    """The base at a deeper rung: dropping in steps or at once gives the same base."""
-    kept: list[Span] = []
-    gap = Gap.NONE
-    for span in base.spans:
-        gap = max(gap, span.gap)
-        if span.level >= to:
-            kept.append(replace(span, gap=gap if kept else Gap.NONE) if gap is not span.gap else span)
-            gap = Gap.NONE
-        else:
-            gap = Gap.LINE if _LINE_BREAK.search(span.text) else max(gap, Gap.INLINE)
-    if kept and kept[0].gap is not Gap.NONE:
-        kept[0] = replace(kept[0], gap=Gap.NONE)
-    return Base(to, base.levelling, tuple(kept), base.invariants)
-
-
-def render(base: Base) -> str:
-    """Readable text: a space or a line break stands where something was dropped between two spans."""
-    pieces: list[str] = []
-    last = " "
-    for span in base.spans:
-        if span.gap is Gap.LINE and last != "\n":
-            pieces.append("\n")
-        elif span.gap is Gap.INLINE and not last.isspace() and not span.text[0].isspace():
-            pieces.append(" ")
-        pieces.append(span.text)
-        last = span.text[-1]
-    return "".join(pieces)
 
 
 # --- records ---------------------------------------------------------------------------------------
@@ -156,19 +50,14 @@ def decode_record(record: bytes) -> Base:
     reader = varint.Reader(record)
     levelling, rung = _header(reader)
     invariants = get_invariants(reader)
-    body = _utf8(reader.rest())
     spans: list[Span] = []
-    read = 0
-    for match in _SPAN.finditer(body):
-        code, escaped = ord(match[1]) - _FIRST_MARKER, match[2]
+    for code, text in _marked(_utf8(reader.rest())):
         level = Rung(Rung.CONDENSED + code // _GAPS)
-        if not escaped or level < rung or match.start() != read:
+        if not text or level < rung:
             raise varint.corrupt("record has an impossible span")
-        text = _ESCAPED.sub(r"\1", escaped) if _ESCAPE in escaped else escaped
         spans.append(Span(text, level, Gap(code % _GAPS)))
-        read = match.end()
-    if read != len(body) or (spans and spans[0].gap is not Gap.NONE):
-        raise varint.corrupt("record has text outside its spans")
+    if spans and spans[0].gap is not Gap.NONE:
+        raise varint.corrupt("record has a gap before its first span")
     base = Base(rung, levelling, tuple(spans), invariants)
     traces = len(base.trace)
     if any(index >= traces for invariant in invariants for index in invariant.spans):
@@ -183,7 +72,7 @@ def decode_record(record: bytes) -> Base:
 class Layer:
     """The pieces that `rung_above` has and the next rung down has not.
 
-    gaps[i]: how many code points of the rung below lie between piece i and the piece before it.
+    gaps[i]: how many spans of the rung below lie between piece i and the piece before it.
     """
 
     rung_above: Rung
@@ -205,20 +94,17 @@ def split(base: Base, ladder: Ladder) -> tuple[Layer, ...]:
 
 
 def merge(spans: Sequence[Span], layer: Layer) -> tuple[Span, ...]:
-    """Put a layer's pieces back between the spans of the rung below; gaps are not known any more."""
-    level = layer.rung_above
+    """Put a layer's pieces back among the spans of the rung below; what was dropped between is not known."""
     out: list[Span] = []
-    queue = iter(spans)
+    below = [Span(span.text, span.level) for span in spans]
+    at = 0
     for gap, piece in zip(layer.gaps, layer.pieces, strict=True):
-        left = gap
-        while left > 0:
-            span = next(queue, None)
-            if span is None or len(span.text) > left:
-                raise varint.corrupt("layer does not fit its base", rung=level.name)
-            out.append(Span(span.text, span.level))
-            left -= len(span.text)
-        out.append(Span(piece, level))
-    out.extend(Span(span.text, span.level) for span in queue)
+        if gap > len(below) - at:
+            raise varint.corrupt("layer does not fit its base", rung=layer.rung_above.name)
+        out.extend(below[at : at + gap])
+        out.append(Span(piece, layer.rung_above))
+        at += gap
+    out.extend(below[at:])
     return tuple(out)
 
 
@@ -227,31 +113,32 @@ def encode_layer(layer: Layer) -> bytes:
     out = bytearray((VERSION,))
     varint.put(out, layer.levelling)
     out.append(layer.rung_above)
-    varint.put(out, len(layer.pieces))
-    for gap in layer.gaps:
-        varint.put(out, gap)
-    for piece in layer.pieces:
-        varint.put(out, len(piece))
-    return bytes(out) + "".join(layer.pieces).encode()
+    body = []
+    for gap, piece in zip(layer.gaps, layer.pieces, strict=True):
+        skips, steps = divmod(gap, _SKIP)
+        body.append(_MARKERS[_SKIP] * skips + _MARKERS[steps] + _escape(piece))
+    return bytes(out) + "".join(body).encode()
 
 
 def decode_layer(plaintext: bytes) -> Layer:
     """A layer from its bytes."""
     reader = varint.Reader(plaintext)
     levelling, rung = _header(reader, layer=True)
-    count = reader.unsigned()
-    if count > reader.left:
-        raise varint.corrupt("layer has an impossible piece count")
-    gaps = tuple(reader.unsigned() for _ in range(count))
-    lengths = [reader.unsigned() for _ in range(count)]
-    text = _utf8(reader.rest())
-    if sum(lengths) != len(text) or 0 in lengths:
-        raise varint.corrupt("layer has lengths that do not add up")
-    pieces, start = [], 0
-    for length in lengths:
-        pieces.append(text[start : start + length])
-        start += length
-    return Layer(rung, levelling, gaps, tuple(pieces))
+    gaps: list[int] = []
+    pieces: list[str] = []
+    skipped = 0
+    for code, text in _marked(_utf8(reader.rest())):
+        if code == _SKIP and not text:
+            skipped += _SKIP
+        elif code == _SKIP or not text:
+            raise varint.corrupt("layer has an impossible piece")
+        else:
+            gaps.append(skipped + code)
+            pieces.append(text)
+            skipped = 0
+    if skipped:
+        raise varint.corrupt("layer ends in a gap")
+    return Layer(rung, levelling, tuple(gaps), tuple(pieces))
 
 
 def _between(base: Base, below: Rung) -> Layer:
@@ -261,7 +148,7 @@ def _between(base: Base, below: Rung) -> Layer:
     gap = 0
     for span in base.spans:
         if span.level >= below:
-            gap += len(span.text)
+            gap += 1
         elif not base.rung.lossy and pieces and gap == 0:
             pieces[-1] += span.text
         else:
@@ -269,6 +156,22 @@ def _between(base: Base, below: Rung) -> Layer:
             pieces.append(span.text)
             gap = 0
     return Layer(base.rung, base.levelling, tuple(gaps), tuple(pieces))
+
+
+# --- what records and layers share ------------------------------------------------------------------
+
+
+def _marked(body: str) -> Iterator[tuple[int, str]]:
+    """(marker, text behind it) all through `body`."""
+    read = 0
+    for match in _SPAN.finditer(body):
+        if match.start() != read:
+            break
+        read = match.end()
+        text = match[2]
+        yield ord(match[1]) - _FIRST_MARKER, _ESCAPED.sub(r"\1", text) if _ESCAPE in text else text
+    if read != len(body):
+        raise varint.corrupt("text stands outside its markers")
 
 
 def _header(reader: varint.Reader, *, layer: bool = False) -> tuple[int, Rung]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shared.errors import Code, IntegrityError, PermanentError
-from shared.memory import codec, gate, layers, varint
-from shared.memory.layers import Base, Layer, Levelled, Span
+from shared.memory import codec, gate, layers, spans, varint
+from shared.memory.layers import Layer
 from shared.memory.model import Ladder, Rung
+from shared.memory.spans import Base, Levelled, Span
 from shared.ports import DroppedLayer, RungRecord, Verdict
 
 
@@ -50,7 +51,7 @@ class TextCodec:
         """The lossy rungs this text has, each less than the one above, with sizes before packing."""
         base, found = self._whole(original, ladder), []
         for spec in ladder.lossy:
-            below = layers.lower(base, spec.rung)
+            below = spans.lower(base, spec.rung)
             if len(below.spans) < len(base.spans):
                 record = layers.encode_record(below)
                 found.append(OfferedRung(spec.rung, len(record), len(below.text.encode())))
@@ -60,7 +61,7 @@ class TextCodec:
     def drop(self, original: str, ladder: Ladder, to: Rung) -> RungRecord:
         """The base at `to`, from verified original text."""
         ladder.index(to)
-        return _record(layers.lower(self._whole(original, ladder), to))
+        return _record(spans.lower(self._whole(original, ladder), to))
 
     def lower(self, record: bytes, ladder: Ladder, to: Rung) -> RungRecord:
         """The base at a deeper rung; the same bytes as dropping from the original."""
@@ -70,7 +71,7 @@ class TextCodec:
             raise PermanentError(
                 Code.INTERNAL, "a base cannot be lowered upwards", base=base.rung.name, to=to.name
             )
-        return _record(layers.lower(base, to))
+        return _record(spans.lower(base, to))
 
     def layers(self, original: str, ladder: Ladder) -> tuple[DroppedLayer, ...]:
         """Every layer of an original, shallowest first; the last is TRACE itself."""
@@ -93,11 +94,11 @@ class TextCodec:
     def rebase(self, dropped: Sequence[DroppedLayer], ladder: Ladder, to: Rung) -> RungRecord:
         """The base at `to` from all layers, with the levels they were made with: no distilling."""
         ladder.index(to)
-        return _record(layers.lower(self._join_all(dropped), to))
+        return _record(spans.lower(self._join_all(dropped), to))
 
     def render(self, record: bytes) -> str:
         """What recall shows and the index reads of a lossy base."""
-        return layers.render(layers.decode_record(record))
+        return spans.render(layers.decode_record(record))
 
     def invariants(self, record: bytes) -> tuple[str, ...]:
         """The invariants in words, for a generative source's prompt."""
@@ -108,7 +109,7 @@ class TextCodec:
         return gate.judge(layers.decode_record(record), draft, neighbours, strict=strict)
 
     def _whole(self, original: str, ladder: Ladder) -> Base:
-        return layers.whole(self._distiller.distil(original, ladder), self._distiller.version)
+        return spans.whole(self._distiller.distil(original, ladder), self._distiller.version)
 
     def _join_all(self, dropped: Sequence[DroppedLayer]) -> Base:
         deepest = [layer for layer in dropped if layer.rung_above is Rung.TRACE]
@@ -116,9 +117,9 @@ class TextCodec:
             raise IntegrityError(Code.CORRUPT, "joining needs the TRACE layer, once", found=len(deepest))
         trace = layers.decode_record(codec.decode(deepest[0].payload))
         above = [_unpack_layer(layer) for layer in _shallower(dropped, Rung.TRACE)]
-        spans = _merge(trace, above)
+        merged = _merge(trace, above)
         # As they were when split: the gaps of an original are all none.
-        return Base(Rung.FULL, trace.levelling, spans, trace.invariants)
+        return Base(Rung.FULL, trace.levelling, merged, trace.invariants)
 
 
 def pack_layer(plaintext: bytes) -> bytes:
@@ -136,7 +137,7 @@ def _record(base: Base) -> RungRecord:
 
 
 def _payloads(base: Base, ladder: Ladder) -> tuple[DroppedLayer, ...]:
-    trace = layers.encode_record(layers.lower(base, Rung.TRACE))
+    trace = layers.encode_record(spans.lower(base, Rung.TRACE))
     packed = [
         DroppedLayer(layer.rung_above, pack_layer(layers.encode_layer(layer)))
         for layer in layers.split(base, ladder)
@@ -162,7 +163,7 @@ def _unpack_layer(dropped: DroppedLayer) -> Layer:
 
 
 def _merge(base: Base, above: Sequence[Layer]) -> tuple[Span, ...]:
-    spans: tuple[Span, ...] = base.spans
+    merged: tuple[Span, ...] = base.spans
     for layer in above:
         if layer.levelling != base.levelling:
             raise IntegrityError(
@@ -171,5 +172,5 @@ def _merge(base: Base, above: Sequence[Layer]) -> tuple[Span, ...]:
                 layer=layer.levelling,
                 base=base.levelling,
             )
-        spans = layers.merge(spans, layer)
-    return spans
+        merged = layers.merge(merged, layer)
+    return merged

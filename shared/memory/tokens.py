@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,7 +18,8 @@ _LETTER = f"[^\\W\\d_{_IDEOGRAPH}]"
 _IN_WORD = f"(?:[^\\W{_IDEOGRAPH}]|[{_MARKS}])"
 _DIGITS = r"\d[0-9A-Za-z]*(?:[.,:/\-]\d[0-9A-Za-z]*)*%?"  # 12, 1,000.5, 2023-05-08, 7:30pm, 3rd
 _TOKEN = re.compile(
-    r"https?://[^\s<>\"']*[^\s<>\"'.,;:!?)]"
+    r"[A-Za-z]+(?![^\s.,;!?])"  # plain words and numbers are most of any text: no other branch is tried
+    r"|https?://[^\s<>\"']*[^\s<>\"'.,;:!?)]"
     rf"|(?<![^\s(\[$€£])[-+]?{_DIGITS}"  # a sign counts only where no word stands before it
     rf"|{_DIGITS}"
     rf"|{_LETTER}{_IN_WORD}*(?:['’\-]{_IN_WORD}+)*"  # don't, well-known, AB-1234
@@ -32,6 +33,9 @@ _ENDS = frozenset(".!?;。")
 _PLACES = frozenset({"in", "on", "inside"})
 _IT = frozenset({"it", "them"})
 _CACHED_TOKENS = 16384
+
+Place = tuple[int, int, int]
+"""Start and end offset of a token, and the number of its clause."""
 
 
 class Token(NamedTuple):
@@ -83,13 +87,18 @@ def punctuation(surface: str) -> bool:
     return len(surface) == 1 and unicodedata.category(surface)[0] in "PCZM"
 
 
-def clauses(text: str) -> tuple[Clause, ...]:
+def clauses(text: str) -> list[Clause]:
     """Clauses of any text, in order."""
+    text = canonical(text)
+    return clauses_at(text, located(text))
+
+
+def clauses_at(text: str, places: Sequence[Place]) -> list[Clause]:
+    """Clauses of canonical text whose tokens are already located."""
     found: list[Clause] = []
     current: list[Token] = []
     number = 0
-    text = canonical(text)
-    for start, end, clause in located(text):
+    for start, end, clause in places:
         if clause != number:
             _close(found, current)
             current, number = [], clause
@@ -97,24 +106,34 @@ def clauses(text: str) -> tuple[Clause, ...]:
         if token is not None:
             current.append(token)
     _close(found, current)
-    return tuple(found)
+    return found
 
 
-def located(text: str) -> Iterator[tuple[int, int, int]]:
-    """(start, end, clause number) of each token of `text` as it stands, for whoever cuts the original."""
-    clause, opens, previous_end = 0, False, 0
-    for match, following in _with_next(_TOKEN.finditer(text)):
+def located(text: str) -> list[Place]:
+    """Every token of `text` as it stands, for whoever cuts the original."""
+    places: list[Place] = []
+    clause, previous_end, opens, waiting = 0, 0, False, False
+    for match in _TOKEN.finditer(text):
         start, end = match.span()
-        surface = match[0]
-        word = surface.casefold()
-        if not opens and (start > previous_end or word in CONTRASTS):
-            opens = word in CONTRASTS or _LINE_BREAK.search(text, previous_end, start) is not None
-        # "The fridge is open. In it, you see ...": the second sentence goes on about the first's object.
-        if opens and not (word in _PLACES and following is not None and following[0].casefold() in _IT):
+        word = match[0].casefold()
+        if waiting and word not in _IT:
+            # The place word before did open a clause after all.
             clause += 1
-        yield start, end, clause
-        opens = surface in _ENDS
+            places[-1] = (*places[-1][:2], clause)
+        waiting = False
+        if not opens:
+            blank = start > previous_end and text[previous_end:start] != " "
+            opens = word in CONTRASTS or (blank and _LINE_BREAK.search(text, previous_end, start) is not None)
+        if opens:
+            # "The fridge is open. In it, you see ...": the second sentence goes on about the first's object.
+            waiting = word in _PLACES
+            clause += not waiting
+        places.append((start, end, clause))
+        opens = word in _ENDS
         previous_end = end
+    if waiting:
+        places[-1] = (*places[-1][:2], clause + 1)
+    return places
 
 
 @lru_cache(maxsize=_CACHED_TOKENS)
@@ -128,11 +147,3 @@ def _token(surface: str) -> Token | None:
 def _close(found: list[Clause], tokens: list[Token]) -> None:
     if tokens:
         found.append(Clause(tuple(tokens), any(negates(token.norm) for token in tokens)))
-
-
-def _with_next(matches: Iterator[re.Match[str]]) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
-    current = next(matches, None)
-    while current is not None:
-        following = next(matches, None)
-        yield current, following
-        current = following

@@ -1,0 +1,167 @@
+"""edge_agent.distill: any text gets a valid split; key spans outlive function words; the cost is linear."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from edge_agent.distill import PlainDistiller
+from shared.memory import spans
+from shared.memory.invariants import InvariantType
+from shared.memory.lexicon import STOP_WORDS
+from shared.memory.model import LADDERS, Ladder, Rung
+from shared.memory.text_codec import TextCodec
+from tests.texts import DIALOGUE, TRANSCRIPT, any_text, ladders
+
+PRODUCT = LADDERS["product"]
+DISTILLER = PlainDistiller()
+CODEC = TextCodec(DISTILLER)
+
+ODD_TEXTS = {
+    "one char": "x",
+    "one emoji": "👩‍👩‍👧‍👦",
+    "blank": " \n\t ",
+    "stop words": "and so it is that we are of the to in on at by for " * 5,
+    "marks": "?!... --- ***" * 10,
+    "cjk": "東京都は日本の首都です。人口は1400万人。" * 20,
+    "arabic": "ذهبت أحمد إلى السوق يوم ٣ مايو ولم يشتر شيئا. " * 10,
+    "hebrew": "דנה לא הלכה לשוק ביום 5 במאי. " * 10,
+    "hindi": "मैंने 3 सेब खरीदे और राम को दिए। " * 10,
+    "emoji": "🍎🍏 apple 🇵🇹 1️⃣ done ✅ " * 10,
+    "mixed line ends": "one 1\r\ntwo 2\rthree 3\nfour 4\u2028five 5\x0b six",
+    "one long word": "a" * 5000,
+    "long token with digits": "x9" * 4000,
+    "our markers": "".join(map(chr, range(1, 32))) * 4,
+    "not composed": "Cafe\u0301 Zu\u0308rich №5 ﬁve " * 10,
+    "upper case": "THE TASK IS: PUT APPLE 1 IN FRIDGE 2 " * 5,
+}
+
+
+def kept(text: str, rung: Rung, ladder: Ladder = PRODUCT) -> str:
+    return CODEC.render(CODEC.drop(text, ladder, rung).record)
+
+
+def check(text: str, ladder: Ladder) -> None:
+    """What every split promises."""
+    levelled = DISTILLER.distil(text, ladder)
+    assert levelled == DISTILLER.distil(text, ladder)
+    assert levelled.text == text
+    base = spans.whole(levelled, 1)
+    size = len(text.encode())
+    floor = min(len(span.text.encode()) for span in base.spans if span.level is Rung.TRACE)
+    for spec in ladder.lossy:
+        base = spans.lower(base, spec.rung)
+        kept_bytes = len(base.text.encode())
+        assert kept_bytes > 0
+        assert kept_bytes <= max(int(size * spec.text_fraction), floor)
+    assert CODEC.join(CODEC.layers(text, ladder), ladder) == text
+
+
+@pytest.mark.parametrize("name", list(ODD_TEXTS))
+@pytest.mark.parametrize(
+    "ladder", [ladder for ladder in LADDERS.values() if ladder.lossy], ids=lambda ladder: ladder.name
+)
+def test_odd_texts_have_a_valid_split(name: str, ladder: Ladder) -> None:
+    check(ODD_TEXTS[name], ladder)
+
+
+@given(any_text, ladders)
+@settings(max_examples=150, deadline=None)
+def test_any_text_has_a_valid_split(text: str, ladder: Ladder) -> None:
+    assume(text)
+    check(text, ladder)
+
+
+def test_an_empty_text_is_no_span_at_all() -> None:
+    assert DISTILLER.distil("", PRODUCT) == spans.Levelled("", (), ())
+    assert CODEC.join(CODEC.layers("", PRODUCT), PRODUCT) == ""
+
+
+@given(st.sampled_from([TRANSCRIPT, DIALOGUE]), st.integers(1, 400))
+@settings(max_examples=40, deadline=None)
+def test_prefixes_have_a_valid_split(text: str, length: int) -> None:
+    check(text[:length], PRODUCT)
+
+
+def test_a_transcript_keeps_things_task_and_outcome_first() -> None:
+    trace = kept(TRANSCRIPT, Rung.TRACE)
+    for key in ("home-07", "apple", "Outcome", "e0042", "won 9 steps"):
+        assert key in trace
+    skeleton = kept(TRANSCRIPT, Rung.SKELETAL)
+    for key in (
+        "fridge 1",
+        "apple 17 egg 204 lettuce 31",
+        "drawer 2",
+        "spoon 658",
+        "heat",
+        "hot",
+        "garbagecan",
+    ):
+        assert key in skeleton
+    words = {word.strip(".,:>").casefold() for word in skeleton.split()}
+    assert not words & (STOP_WORDS - {"not", "no", "nor"})
+
+
+def test_a_dialogue_keeps_names_numbers_dates_and_negations_first() -> None:
+    outline = kept(DIALOGUE, Rung.COMPRESSED)
+    for key in (
+        "Lisbon",
+        "8 May 2023",
+        "Melanie",
+        "never",
+        "1,250.50",
+        "Bruno",
+        "AB-1234",
+        "14:30",
+        "nothing",
+    ):
+        assert key in outline
+
+
+def test_invariants_are_claims_over_trace_spans() -> None:
+    levelled = DISTILLER.distil(TRANSCRIPT, PRODUCT)
+    trace = spans.whole(levelled, 1).trace
+    claims = {
+        (claim.type, " ".join(trace[index] for index in claim.spans), claim.positive)
+        for claim in levelled.invariants
+    }
+    assert (InvariantType.OUTCOME, "Outcome e0042 won 9 steps", True) in claims
+    assert (InvariantType.ID, "home-07", True) in claims
+    assert (InvariantType.NUMBER, "9", True) in claims
+    spoken = DISTILLER.distil(DIALOGUE * 3, LADDERS["k3"])
+    assert {claim.type for claim in spoken.invariants} >= {
+        InvariantType.SPAN,
+        InvariantType.DATE,
+        InvariantType.TUPLE,
+    }
+    assert any(not claim.positive for claim in spoken.invariants)
+
+
+def _seconds(text: str) -> float:
+    start = time.process_time()
+    DISTILLER.distil(text, PRODUCT)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        TRANSCRIPT.replace("\n", " "),
+        "fridge 1 apple 1 ",
+        "a",
+        "Ana met Bob on 3 May. ",
+        "not ",
+        "https://",
+        "don't-",
+        "1.1",
+        "東",
+    ],
+)
+def test_the_cost_is_linear(unit: str) -> None:
+    """Four times the text on one line takes about four times as long; sixteen would be a square."""
+    small, large = unit * (10_000 // len(unit)), unit * (40_000 // len(unit))
+    DISTILLER.distil(unit, PRODUCT)
+    assert min(_seconds(large) for _ in range(2)) < 9 * max(_seconds(small) for _ in range(3)) + 0.02
