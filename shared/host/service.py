@@ -22,6 +22,8 @@ BEATS_PER_WATCHDOG = 3
 IDLE_BEAT_S = 10.0
 # Longer than any one blocking step (busy time-out 5 s), shorter than the units' WatchdogSec of 30 s.
 PROGRESS_LIMIT_S = 20.0
+# systemd's queue holds a few hundred messages; a manager that does not read must not stop the loop.
+NOTIFY_LIMIT_S = 0.5
 # A stop that takes longer than this is cut off; systemd itself would wait 90 s.
 STOP_GRACE_S = 15.0
 _log = get_logger("service")
@@ -33,6 +35,8 @@ class Notifier:
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         # Made only when needed: the library leaks a socket when the variable is missing.
         self._notifier = sdnotify.SystemdNotifier() if environment.get("NOTIFY_SOCKET") else None
+        if self._notifier is not None and self._notifier.socket is not None:
+            self._notifier.socket.settimeout(NOTIFY_LIMIT_S)
         pid = environment.get("WATCHDOG_PID", "")
         mine = not pid or pid == str(os.getpid())
         usec = environment.get("WATCHDOG_USEC", "") if mine else ""

@@ -166,6 +166,18 @@ def test_a_status_cannot_smuggle_in_another_assignment(systemd: Systemd) -> None
     assert systemd.heard() == ["STATUS=peer said\\nMAINPID=1 ?"]
 
 
+def test_a_manager_that_does_not_read_cannot_stop_the_loop(
+    systemd: Systemd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "NOTIFY_LIMIT_S", 0.001)
+    more_than_the_queue = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text("ascii")) + 10
+    notifier = Notifier()
+    for _ in range(more_than_the_queue):
+        notifier.beat()
+    notifier.close()
+    assert 0 < len(systemd.heard()) < more_than_the_queue
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_daemon_after_its_own_clean_up(number: signal.Signals) -> None:
     order: list[str] = []
