@@ -12,8 +12,9 @@ LOCK_HASH := $(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-
 STAMP := $(VENV)/.stamp-$(LOCK_HASH)
 STAMP_310 := .venv-py310/.stamp-$(LOCK_HASH)
 STAMP_312 := .venv-py312/.stamp-$(LOCK_HASH)
-# The newest matching pyenv interpreter, else one on the path, else nothing.
-find_python = $(shell ls -d $(HOME)/.pyenv/versions/$(1).*/bin/python 2>/dev/null | sort -V | tail -n 1 | grep . || command -v python$(1))
+# The newest matching pyenv interpreter, else one on the path that starts (a shim may not), else nothing.
+find_python = $(shell ls -d $(HOME)/.pyenv/versions/$(1).*/bin/python 2>/dev/null | sort -V | tail -n 1 | grep . || \
+	(python$(1) -c '' 2>/dev/null && command -v python$(1)))
 PYTHON_310 = $(call find_python,3.10)
 PYTHON_312 = $(call find_python,3.12)
 # Two workers: the suite has two cores.
@@ -64,7 +65,7 @@ define install
 	@if [ -z "$(1)" ] || ! command -v "$(1)" >/dev/null; then \
 		echo "$(2) needs a Python interpreter that is not installed here" >&2; exit 1; fi
 	@"$(1)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-		{ echo "Python 3.10 or newer is needed; $(1) is $$("$(1)" -V)" >&2; exit 1; }
+		{ echo "Python 3.10 or newer is needed and $(1) is $$("$(1)" -V); name another with PYTHON=..." >&2; exit 1; }
 	@"$(1)" -c 'import venv, ensurepip' 2>/dev/null || { \
 		v=$$("$(1)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 		echo "The venv module of $(1) is missing. Install the package python3-venv (or python$$v-venv)," \
