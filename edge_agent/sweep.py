@@ -135,7 +135,8 @@ class Sweep:
             if self._disk_excess(room) > 0:
                 yield from self._compact()
             steered = self._steered(target, room)
-            if steered is None or self._done == before:
+            # Nothing moved and nothing lower to aim at: the store is at its least.
+            if steered is None or (self._done == before and steered >= target):
                 break
             target = steered
         store.budget_met()
