@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+
+import anyio
 
 from edge_agent import api
 from edge_agent.drafting import Drafting
@@ -49,6 +51,29 @@ class EdgePorts:
     endpoint: LinkEndpoint | None
 
 
+class _Worker:
+    """A worker that can be ended before the store is closed under it."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self.name = name
+        self._work = work
+        self._scope = anyio.CancelScope()
+        self._done = anyio.Event()
+
+    async def run(self) -> None:
+        """Work until `end`; a failure leaves as it is."""
+        try:
+            with self._scope:
+                await self._work()
+        finally:
+            self._done.set()
+
+    async def end(self) -> None:
+        """Cancel, and wait until the store is no longer used."""
+        self._scope.cancel()
+        await self._done.wait()
+
+
 class EdgeApp:
     """One tenant's daemon."""
 
@@ -88,12 +113,15 @@ class EdgeApp:
             async with elastic.lock:
                 # Recalls are answered meanwhile and say over_budget.
                 await elastic.resume()
+            workers = [_Worker("idle", idle.run)] if ports.retention is None else []
             if link is not None:
-                supervisor.start("link", link.run)
-            if ports.retention is None:
-                supervisor.start("idle", idle.run)
+                workers.append(_Worker("link", link.run))
+            for worker in workers:
+                supervisor.start(worker.name, worker.run)
             supervisor.ready(f"tenant {config.tenant}, {len(parts.store)} entries, {config.socket_path}")
             await supervisor.stop.wait()
+        for worker in workers:
+            await worker.end()
 
     def _open(self, thread: WorkerThread) -> Parts:
         config, ports = self._config, self._ports
