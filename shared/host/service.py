@@ -12,7 +12,7 @@ import anyio
 import sdnotify
 from anyio.abc import TaskGroup, TaskStatus
 
-from shared.errors import CrystalError
+from shared.errors import CrystalError, PermanentError
 from shared.host.log import clean, get_logger
 from shared.ports import Clock
 
@@ -159,8 +159,11 @@ class Supervisor:
     def fail(self, name: str, error: Exception) -> None:
         """Log why the daemon cannot go on and begin the stop; the exit code will be 1."""
         cause = _cause(error)
-        facts = {"code": cause.code.value} if isinstance(cause, CrystalError) else {}
-        _log.error("worker died", worker=name, error=clean(str(cause), 500), exc_info=error, **facts)
+        facts: dict[str, object] = {"code": cause.code.value} if isinstance(cause, CrystalError) else {}
+        if not isinstance(cause, PermanentError):
+            # A refusal says what to do; the others need the place.
+            facts["exc_info"] = error
+        _log.error("worker died", worker=name, error=clean(str(cause), 500), **facts)
         self.failed = True
         self.stop.set()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from shared.errors import Code, IntegrityError
+from shared.errors import Code, IntegrityError, PermanentError
 from shared.host import service
 from shared.host.clock import SystemClock
 from shared.host.service import Notifier, Pulse, Supervisor, run_service
@@ -231,6 +231,16 @@ def test_a_worker_that_dies_ends_the_process_with_its_error_logged(
     assert facts["code"] == "corrupt"
     assert facts["error"] == "the store is damaged"
     assert facts["exc_info"]
+
+
+def test_a_refusal_is_logged_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    async def daemon(supervisor: Supervisor) -> None:
+        raise PermanentError(Code.WRONG_LADDER, "the store holds 'paper'", hint="Configure paper")
+
+    assert run(daemon) == 1
+    said = "".join(capsys.readouterr())
+    assert "Configure paper" in said
+    assert "Traceback" not in said
 
 
 def test_a_worker_that_just_returns_is_a_failure_too() -> None:
