@@ -98,7 +98,7 @@ def hull(
             eta = [energy(value, spec.utility, tau, tokens[k, rows]) for k, spec in enumerate(ladder.rungs)]
             if guarded is not None:
                 for k in range(limit + 1, rungs):
-                    size[k] = np.maximum(size[k], barrier(guarded[rows] & (position < k)))
+                    size[k] = np.maximum(size[k], barrier(guarded[rows]))
             if evictable is not None:
                 size.append(np.maximum(np.ceil(columns.stub_bytes[rows]), barrier(~evictable[rows])))
                 eta.append(value)

@@ -31,6 +31,8 @@ _PRIOR_RECALLS = 5.0
 _TRUSTED_GRADES = 5
 # Outcomes closer together than this are equal; rounding alone would make an advantage of +-1.
 _EQUAL_OUTCOMES = 1e-9
+# Influence fades for ever without reaching 0; less than this is not "positive", or 1 / P90 overflows.
+_LEAST_POSITIVE = 1e-9
 # Skeletal on the tutorial's constants: 1 - r = .35 of the value, bought back for 160 tokens.
 _SKELETAL_LOSS = 0.35
 _SKELETAL_TOKENS = 160.0
@@ -175,4 +177,4 @@ def default_tau(values: ArrayLike, mode: ValueMode = ValueMode.PRODUCT) -> float
 
 def _positive(coupled_values: ArrayLike) -> Floats:
     value = np.asarray(coupled_values, np.float64)
-    return value[value > 0]
+    return value[value > _LEAST_POSITIVE]

@@ -73,6 +73,11 @@ def test_a_rung_that_saves_nothing_or_is_not_offered_is_no_move() -> None:
     assert [target for target, _, _ in moves_of(columns, PRODUCT)] == [4]
 
 
+def test_a_rung_as_large_as_the_one_above_hides_neither() -> None:
+    columns = sweep_columns([[100, 40, 40, 20, 10]], value=[0.0])
+    assert [(target, freed) for target, _, freed in moves_of(columns, PRODUCT)] == [(1, 60), (3, 20), (4, 10)]
+
+
 def test_parts_of_a_byte_count_as_one() -> None:
     columns = sweep_columns([[99.5, 29.25, 29.1, 10.0, 5.0]])
     assert [(target, freed) for target, _, freed in moves_of(columns, PRODUCT)] == [(1, 70), (3, 20), (4, 5)]

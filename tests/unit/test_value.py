@@ -59,6 +59,10 @@ def test_no_spread_no_advantage(window: list[float]) -> None:
     assert advantage(window[-1] if window else 1.0, window) == 0.0
 
 
+def test_two_outcomes_are_a_spread() -> None:
+    assert advantage(1.0, [0.0, 1.0]) == 1.0
+
+
 def test_only_the_last_hundred_outcomes_count() -> None:
     recent = [0.0, 1.0] * 50
     assert advantage(1.0, [1.0] * 500 + recent) == advantage(1.0, recent) == pytest.approx(1.0)
@@ -82,7 +86,7 @@ def test_weights_are_shares(scores: list[float]) -> None:
     assert share.sum() == pytest.approx(1.0)
     if max(scores) > 0:
         assert (share[np.asarray(scores) <= 0] == 0).all()
-        assert share.argmax() == np.argmax(scores)
+        assert share[np.argmax(scores)] == share.max()
 
 
 def test_weights_without_any_score_are_uniform() -> None:
@@ -135,6 +139,11 @@ def test_scale_waits_for_twenty_positive_values() -> None:
     assert scale([0.01] * 20) == pytest.approx(50.0)
 
 
+def test_values_that_have_all_but_faded_do_not_blow_up_the_scale() -> None:
+    assert scale([1e-310] * 40) == 1.0
+    assert values(value_columns([1e-310] * 40 + [0.0], grades=[9] * 40 + [0]))[-1] == pytest.approx(0.05)
+
+
 def test_paper_mode_does_not_scale() -> None:
     columns = value_columns([0.01] * 30)
     assert values(columns, ValueMode.PAPER) == pytest.approx([0.01] * 30)
@@ -175,6 +184,13 @@ def test_recalls_raise_the_prior_to_at_most_twice() -> None:
 def test_the_prior_is_five_hundredths_while_nothing_is_positive() -> None:
     columns = value_columns([-0.1, 0.0], grades=[9, 0])
     assert values(columns) == pytest.approx([0.0, 0.05])
+
+
+def test_a_disproven_entry_is_worth_nothing_whatever_its_neighbours_are() -> None:
+    edges = Edges.symmetric(2, [0], [1], [1])
+    columns = value_columns([0.9, -0.1], edges=edges)
+    assert coupled_values(columns)[1] > 0
+    assert values(columns)[1] == 0
 
 
 def test_few_bad_grades_are_not_believed_and_five_are() -> None:
