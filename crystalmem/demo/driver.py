@@ -19,16 +19,20 @@ from crystalmem.demo.processes import Daemon, Fleet, Value, run_checker, write_c
 from crystalmem.demo.results import ArmResult, StageRow
 from crystalmem.demo.site import TENANT, HubSite
 from crystalmem.demo.stream import Stage, Stream
-from shared.errors import Code, PermanentError
+from shared.errors import Code, PermanentError, TransientError
 from shared.host.files import directory_bytes
 from shared.memory.cycle import LoopPoint, deficit, hysteresis, loop_point
 from shared.ports import Clock
 
 K = 5
 MAX_BYTES = 4096
-# The hub dies after this stage's last write, while the outbox is still being sent.
-HUB_DIES_AFTER_STAGE = 4
-SETTLE_S = 120.0
+# The hub dies between stages 4 and 5: the budget has just grown, and restores are on their way.
+HUB_DIES_IN_STAGE = 5
+SETTLE_S = 60.0
+SETTLE_TRIES = 60
+# Between tries: the link backs off for a quarter of a second at first.
+LINK_WAIT_S = 0.25
+UNSETTLED = frozenset({"link_down", "timed_out"})
 # Keep-all's provision: a budget that never binds.
 UNBOUND_BYTES = 1 << 40
 
@@ -59,6 +63,7 @@ class _Tally:
 
     def add(self, settled: dict[str, Any]) -> None:
         self.promoted += settled["promoted"]
+        self.lost_exact += settled["lost_exact"]
         self.tokens += settled["tokens"]
         self.link_up_bytes += settled["link_up_bytes"]
         self.link_down_bytes += settled["link_down_bytes"]
@@ -95,7 +100,7 @@ class ArmRun:
         ):
             empty = fmean(self._grades(client, self._plan.stream.fixed))
             self._write(client, journal, self._plan.stream.before)
-            client.settle(timeout_s=SETTLE_S)
+            self._settle(client, _Tally())
             rows, points = self._stages(client, journal)
             identical, entries = self._identical(client)
             final = client.budget()
@@ -167,21 +172,21 @@ class ArmRun:
         if self._plan.arm.policy != REFERENCE:
             budget = round(b * self._plan.provision_bytes)
             swept = client.set_budget(bytes=budget, capability=self._capability)
-            tally.lost_exact += int(swept["lost_exact"])
-            violations += self._violations("after the sweep", swept, budget)
-        tally.add(client.settle(timeout_s=SETTLE_S))
+            violations += self._violations("when the sweep was done", swept, swept["disk_bytes"], budget)
+        if stage.number == HUB_DIES_IN_STAGE and self._hub is not None:
+            self._hub.kill_and_restart()
+        self._settle(client, tally)
         report = client.budget()
         disk = directory_bytes(self._data / "memory")
-        violations += self._violations("settled", report, budget)
+        violations += self._violations("settled", report, disk, budget)
         point = loop_point(b, self._grades(client, self._plan.stream.fixed))
         later = self._grades(client, self._plan.stream.askable(self._plan.stream.later, stage.number))
         self._serve(client, stage.served)
         self._write(client, journal, stage.writes)
-        if stage.number == HUB_DIES_AFTER_STAGE and self._hub is not None:
-            self._hub.kill_and_restart()
-        tally.add(client.settle(timeout_s=SETTLE_S))
+        self._settle(client, tally)
         after = client.budget()
-        violations += self._violations("after the writes", after, budget)
+        disk_after = directory_bytes(self._data / "memory")
+        violations += self._violations("after the writes", after, disk_after, budget)
         row = StageRow(
             stage=stage.number,
             b=b,
@@ -207,7 +212,7 @@ class ArmRun:
             entries=sum(report["rungs"].values()),
             served=len(stage.served),
             writes=len(stage.writes),
-            disk_after_writes_bytes=directory_bytes(self._data / "memory"),
+            disk_after_writes_bytes=disk_after,
             logical_after_writes_bytes=int(after["logical_bytes"]),
             violations=tuple(violations),
         )
@@ -258,12 +263,21 @@ class ArmRun:
                     raise
         return same, len(written)
 
-    def _violations(self, when: str, report: dict[str, Any], budget: int) -> list[str]:
+    def _settle(self, client: Client, tally: _Tally) -> None:
+        """Until nothing is left to promote or to archive; a link that is down is waited for."""
+        for _ in range(SETTLE_TRIES):
+            settled = client.settle(timeout_s=SETTLE_S)
+            tally.add(settled)
+            if settled["state"] not in UNSETTLED:
+                return
+            self._fleet.pause(LINK_WAIT_S)
+        raise TransientError(Code.TIMED_OUT, f"the store did not settle: {settled['state']}", arm=self._name)
+
+    def _violations(self, when: str, report: dict[str, Any], disk: int, budget: int) -> list[str]:
         """Broken byte promises: by the store's own account, and by the files' sizes."""
         found = []
         if report["logical_bytes"] > budget:
             found.append(f"{when}: logical {report['logical_bytes']} > budget {budget}")
-        disk = directory_bytes(self._data / "memory")
         if disk > budget + self._empty_bytes:
             found.append(f"{when}: disk {disk} > budget {budget} + empty store {self._empty_bytes}")
         return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from crystalmem_client import CrystalMemError
 
 from crystalmem.demo.arms import ARMS, REFERENCE, Arm
 from crystalmem.demo.driver import UNBOUND_BYTES, ArmRun, Plan
@@ -16,6 +17,7 @@ from crystalmem.demo.progress import Progress
 from crystalmem.demo.results import ArmResult, CycleResult, StageRow
 from crystalmem.demo.site import HubSite, Model
 from crystalmem.demo.stream import Stream
+from shared.errors import CrystalError
 from shared.memory.cycle import LoopPoint, deficit, hysteresis
 from shared.ports import Clock
 
@@ -84,7 +86,12 @@ class Lineup:
         def tell(row: StageRow) -> None:
             self.progress.stage(name, row)
 
-        result = ArmRun(plan, self.fleet, hub, self.clock, tell).run()
+        try:
+            result = ArmRun(plan, self.fleet, hub, self.clock, tell).run()
+        except (CrystalError, CrystalMemError) as problem:
+            # The other arm fails too once the fleet is killed: say which one was first.
+            self.progress.say(f"{name}: {problem}")
+            raise
         self.progress.finished(name, result)
         return result
 

@@ -81,7 +81,7 @@ class Fleet:
         self.directory = directory
         self._daemons: list[Daemon] = []
         self._lock = threading.Lock()
-        self._closed = False
+        self._ending = threading.Event()
         # A unix socket's path has at most 107 bytes; the output directory's may be any length.
         self._sockets = Path(tempfile.mkdtemp(prefix="crystalmem-"))
 
@@ -94,10 +94,14 @@ class Fleet:
         self.kill()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
+    def pause(self, seconds: float) -> None:
+        """Wait, or go on at once when the demo is ending."""
+        self._ending.wait(seconds)
+
     def kill(self) -> None:
         """SIGKILL every daemon that still runs; nothing can be started after that."""
         with self._lock:
-            self._closed = True
+            self._ending.set()
             for daemon in self._daemons:
                 daemon.kill()
 
@@ -115,7 +119,7 @@ class Fleet:
             environment = {**os.environ, "NOTIFY_SOCKET": str(ready)}
             environment.pop("WATCHDOG_USEC", None)
             with self._lock:
-                if self._closed:
+                if self._ending.is_set():
                     raise TransientError(
                         Code.INTERNAL, "the demo is ending; no daemon is started", daemon=name
                     )
