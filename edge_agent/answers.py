@@ -130,6 +130,7 @@ class Settled(msgspec.Struct, frozen=True):
     rejected: dict[str, int]
     tokens: int
     archived: int
+    lost_exact: int
     link_up_bytes: int
     link_down_bytes: int
     seconds: float

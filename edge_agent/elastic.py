@@ -12,7 +12,6 @@ from edge_agent.parts import Parts
 from edge_agent.sweep import Sweep, SweepPhase, SweepReport, SweepStep
 from edge_agent.sync import SyncLink
 from shared import metrics
-from shared.memory import crystallize
 from shared.memory.model import EvictionMode, Rung, SweepPlan
 from shared.ports import Retention
 
@@ -42,6 +41,7 @@ class Elastic:
         self._parts = parts
         self._link = link
         self._options = options
+        self._lost_exact = 0
         self._sweep = Sweep(
             parts.store,
             lambda: parts.valuation.pricing(archive=link is not None and link.up),
@@ -119,6 +119,11 @@ class Elastic:
             total += queued
         return total
 
+    def take_lost_exact(self) -> int:
+        """Entries that lost exactness since this was asked last, by any sweep: budgets, writes, idle windows."""
+        lost, self._lost_exact = self._lost_exact, 0
+        return lost
+
     # --- private ------------------------------------------------------------------------------------------
 
     def _within(self) -> bool:
@@ -166,6 +171,7 @@ class Elastic:
         for gone in report.evicted:
             metrics.EVICTIONS.labels(reason=gone.reason.value).inc()
         metrics.LOST_EXACT.inc(len(report.lost_exact))
+        self._lost_exact += len(report.lost_exact)
 
 
 def _sinking(plan: SweepPlan) -> Iterator[int]:

@@ -151,6 +151,7 @@ class Idle:
             rejected=dict(counts.rejected),
             tokens=counts.tokens,
             archived=archived,
+            lost_exact=self._elastic.take_lost_exact(),
             link_up_bytes=traffic.up_bytes - before.up_bytes,
             link_down_bytes=traffic.down_bytes - before.down_bytes,
             seconds=seconds,

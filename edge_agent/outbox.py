@@ -11,11 +11,14 @@ from edge_agent.transaction import EPOCH_BYTES, Journal, Transaction
 from shared import wire
 from shared.errors import Code, IntegrityError
 from shared.host.db import Database
+from shared.memory.crystallize import aim_bytes
 from shared.messages import Ack, Batch, Created, Delta, Layers, Residue
 from shared.ports import Rng
 
 # A row of the outbox on disk, measured: seq, number, op, version and the cell around them.
 ROW_BYTES = 14
+# Of the slack under a budget; writes and recalls need the rest.
+_BATCH_SLACK_SHARE = 0.5
 # Ids, digest and numbers of a delta, without its payload.
 _DELTA_BYTES = 80
 
@@ -100,7 +103,7 @@ class Outbox:
         """The batch in flight; seals the next one from the present rows when none is."""
         while self._sent is None and self._rows:
             rows = self._head()
-            deltas, last_seq = _fill(rows, build)
+            deltas, last_seq = _fill(rows, build, self._batch_bytes())
             with self._journal.write() as change:
                 if deltas:
                     meta = change.meta
@@ -168,6 +171,11 @@ class Outbox:
         self._rows = len(held)
         self._waiting = {(number, Op(op)): seq for seq, number, op in held if seq > self._sent_seq}
 
+    def _batch_bytes(self) -> float:
+        """What is in flight is charged: it may take half of the slack that a sweep leaves, and no more."""
+        budget = self._journal.meta.budget_bytes
+        return min(wire.BATCH_TARGET_BYTES, _BATCH_SLACK_SHARE * (budget - aim_bytes(budget)))
+
     def _head(self) -> list[Waiting]:
         return [
             Waiting(seq, number, Op(op), version)
@@ -204,15 +212,15 @@ class Outbox:
         self._rows = self._db.query("SELECT count(*) FROM outbox")[0][0]
 
 
-def _fill(rows: Iterable[Waiting], build: Build) -> tuple[tuple[Delta, ...], int]:
-    """Deltas up to the batch's target size (one alone may be larger), and the last seq looked at."""
+def _fill(rows: Iterable[Waiting], build: Build, limit_bytes: float) -> tuple[tuple[Delta, ...], int]:
+    """Deltas up to the limit (one alone may be larger), and the last seq looked at."""
     deltas: list[Delta] = []
     size = last_seq = 0
     for row in rows:
         delta = build(row)
         if delta is not None:
             size += _weight(delta)
-            if deltas and size > wire.BATCH_TARGET_BYTES:
+            if deltas and size > limit_bytes:
                 break
             deltas.append(delta)
         last_seq = row.seq

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edge_agent import answers
-from edge_agent.entries import StoredEntry
+from edge_agent.entries import StoredEntry, Usage
 from edge_agent.link import LinkStatus
 from edge_agent.parts import Parts
 from edge_agent.requests import format_time
@@ -162,9 +162,9 @@ class Reporting:
         return tuple(notes)
 
 
-def account(parts: Parts) -> answers.Account:
-    """The byte account."""
-    usage = parts.store.usage()
+def account(parts: Parts, measured: Usage | None = None) -> answers.Account:
+    """The byte account as it is, or as it was when a sweep `measured` it."""
+    usage = measured if measured is not None else parts.store.usage()
     return answers.Account(
         stage=parts.store.meta.stage,
         budget_bytes=usage.budget_bytes,

@@ -119,7 +119,8 @@ class Verbs:
         started = self._parts.clock.mono_ns()
         async with self._elastic.lock:
             report = await self._elastic.set_budget(budget_bytes, body.provision_bytes, capability)
-        held = await self.budget()
+            # What the sweep measured when it was done: the link writes again from here on.
+            held = await self._parts.thread.run(account, self._parts, report.usage)
         self._idle.wake()
         return answers.Budgeted(
             **{name: getattr(held, name) for name in answers.Account.__struct_fields__},
