@@ -13,7 +13,7 @@ from shared.memory.tokens import Place, negates, norm, numeric, punctuation
 
 
 class AtomClass(IntEnum):
-    """Classes above STOP carry content."""
+    """Classes above STOP carry content; from ID on they name a thing."""
 
     MARK = 0
     STOP = 1
@@ -27,11 +27,6 @@ class AtomClass(IntEnum):
     DATE = 9
     NAME = 10
     ENTITY = 11
-
-    @property
-    def names_a_thing(self) -> bool:
-        """True for what a relation can be about."""
-        return self >= AtomClass.ID
 
 
 class Atom(NamedTuple):
@@ -65,12 +60,13 @@ _OUTCOME_LINE = re.compile(
 _ACTION_LINE = re.compile(r"\s*(?:>|action\b[^:]{0,12}:|act:)\s*", re.IGNORECASE)
 _SCANNED_LINE = 400  # a line's role shows at its start; a 5 MB line is not searched
 # 'fridge' + '1' is one thing, so are 'Ana' + 'Maria' and '8' + 'May' + '2023'.
+# Keyed by plain integers: an enum's own hash runs in Python, once a token.
 _JOINS = {
-    (AtomClass.WORD, AtomClass.INTEGER): AtomClass.ENTITY,
-    (AtomClass.NAME, AtomClass.NAME): AtomClass.NAME,
-    (AtomClass.DATE, AtomClass.DATE): AtomClass.DATE,
-    (AtomClass.INTEGER, AtomClass.DATE): AtomClass.DATE,
-    (AtomClass.DATE, AtomClass.INTEGER): AtomClass.DATE,
+    AtomClass.WORD << 8 | AtomClass.INTEGER: AtomClass.ENTITY,
+    AtomClass.NAME << 8 | AtomClass.NAME: AtomClass.NAME,
+    AtomClass.DATE << 8 | AtomClass.DATE: AtomClass.DATE,
+    AtomClass.INTEGER << 8 | AtomClass.DATE: AtomClass.DATE,
+    AtomClass.DATE << 8 | AtomClass.INTEGER: AtomClass.DATE,
 }
 
 
@@ -107,7 +103,7 @@ def atoms(text: str, places: Sequence[Place]) -> list[Atom]:
         before = found[-1] if found else None
         joined = None
         if before is not None and before.clause == clause and text[before.end : start] == " ":
-            joined = _JOINS.get((before.kind, kind))
+            joined = _JOINS.get(before.kind << 8 | kind)
         if before is None or joined is None or end - before.start > _LONGEST_TOKEN:
             found.append(Atom(start, end, kind, looks.norm, clause, looks.size, line.task, line.outcome))
         else:

@@ -25,6 +25,7 @@ _CLASS_SCORE = {
     AtomClass.STOP: 4,
     AtomClass.MARK: 1,
 }
+_CLASS_SCORES = tuple(_CLASS_SCORE[kind] for kind in AtomClass)
 _TASK_BONUS = 30
 _OUTCOME_BONUS = 45
 _RELATION_BONUS = 10  # a clause that ties two things together says more than one that names a thing
@@ -32,6 +33,7 @@ _INVENTORY_PENALTY = 25  # "you see a cabinet 6, a cabinet 5, ..." repeats what 
 _INVENTORY_FROM = 7
 _REPEAT_PENALTY = 30
 _BYTES_A_POINT = 8
+_LONGEST_MALUS = 20
 _TOP_SCORE = 127
 _STRIDE = 0.6180339887  # spreads equal scores over the text, and keeps a clause together
 
@@ -76,24 +78,29 @@ def _ranked(found: Sequence[Atom]) -> Iterator[int]:
 def _scores(found: Sequence[Atom]) -> list[int]:
     things: dict[int, set[str]] = {}
     for atom in found:
-        if atom.kind.names_a_thing:
+        if atom.kind >= AtomClass.ID:
             things.setdefault(atom.clause, set()).add(atom.norm)
+    nothing: set[str] = set()
     best: dict[str, int] = {}
     scores = []
-    for index, atom in enumerate(found):
-        score = _CLASS_SCORE[atom.kind]
-        if atom.kind > AtomClass.STOP:
-            named = len(things.get(atom.clause, ()))
-            score += _TASK_BONUS * atom.task + _OUTCOME_BONUS * atom.outcome
-            score += _RELATION_BONUS * (2 <= named < _INVENTORY_FROM)
-            score -= _INVENTORY_PENALTY * (named >= _INVENTORY_FROM)
-            score -= min(atom.size // _BYTES_A_POINT, 20)
+    for index, (_, _, kind, word, clause, size, task, outcome) in enumerate(found):
+        score = _CLASS_SCORES[kind]
+        if kind > AtomClass.STOP:
+            score += (
+                _TASK_BONUS * task + _OUTCOME_BONUS * outcome - min(size // _BYTES_A_POINT, _LONGEST_MALUS)
+            )
+            named = len(things.get(clause, nothing))
+            if named >= _INVENTORY_FROM:
+                score -= _INVENTORY_PENALTY
+            elif named > 1:
+                score += _RELATION_BONUS
         scores.append(score)
-        if atom.norm not in best or score > scores[best[atom.norm]]:
-            best[atom.norm] = index
+        if scores[best.setdefault(word, index)] < score:
+            best[word] = index
+    repeats = (best[atom.norm] != index for index, atom in enumerate(found))
     return [
-        max(0, min(_TOP_SCORE, score - _REPEAT_PENALTY * (best[atom.norm] != index)))
-        for index, (atom, score) in enumerate(zip(found, scores, strict=True))
+        max(0, min(_TOP_SCORE, score - _REPEAT_PENALTY * repeat))
+        for score, repeat in zip(scores, repeats, strict=True)
     ]
 
 

@@ -74,7 +74,7 @@ class Evidence:
         return marks
 
     def in_order(self, clause: int, members: Sequence[Phrase], marks: Marks) -> bool:
-        """True where the members stand in this clause in order, with no other mark between one and the next."""
+        """True where the members stand in this clause in order, with no other mark between them."""
         here = marks.get(clause, ())
         return any(self._chain(clause, members, end, here) for end in self._starts(clause, members[-1]))
 

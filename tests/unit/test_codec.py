@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shared.errors import Code, IntegrityError
 from shared.memory import codec, varint
 from shared.memory.codec import Codec, Coder, Dictionary, EncodeResult
-from shared.memory.coders import CODERS
+from shared.memory.coders import CODERS, DecodeError
 from tests.texts import DIALOGUE, TRANSCRIPT
 
 TEXT = TRANSCRIPT.encode()
@@ -155,6 +155,13 @@ def test_a_frame_that_swells_past_its_length_is_refused(length: int) -> None:
     for number, packed in frames:
         with pytest.raises(IntegrityError):
             codec.decode(_claiming(number, length, packed))
+
+
+def test_coders_stop_near_the_length_they_are_given() -> None:
+    bomb = b"x" * 5_000_000
+    with pytest.raises(DecodeError, match="claims"):
+        CODERS[Codec.ZSTD].decompress(zstandard.ZstdCompressor().compress(bomb), 10, None)
+    assert len(CODERS[Codec.BROTLI].decompress(brotli.compress(bomb), 10, None)) < 100_000
 
 
 def test_a_header_that_claims_too_much_allocates_nothing() -> None:

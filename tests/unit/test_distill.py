@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -119,6 +120,13 @@ def test_a_dialogue_keeps_names_numbers_dates_and_negations_first() -> None:
         "nothing",
     ):
         assert key in outline
+
+
+@pytest.mark.parametrize("text", [TRANSCRIPT, DIALOGUE, TRANSCRIPT.replace("\n", "\r\n")])
+def test_rendering_has_only_words_of_the_original(text: str) -> None:
+    words = set(re.findall(r"\w+", text))
+    for spec in PRODUCT.lossy:
+        assert set(re.findall(r"\w+", kept(text, spec.rung))) <= words
 
 
 def test_invariants_are_claims_over_trace_spans() -> None:
