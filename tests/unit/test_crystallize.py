@@ -199,7 +199,7 @@ def test_packing_comes_before_any_loss_and_the_cold_and_old_are_packed_first() -
         recalls_last_stage=[1, 0, 0, 0, 0],
         last_recall=[0, 7, 3, 3, 3],
         created=[0, 0, 1, 2, 1],
-        id_rank=[0, 1, 3, 4, 2],
+        id_rank=[0, 1, 4, 2, 3],
     )
     sank = [swept(columns, 500 - 60 * packed) for packed in range(1, 6)]
     first_packed = [
