@@ -20,6 +20,7 @@ from edge_agent.table import FACTS, HEAT, NO_OVERLAY, ROW, EntryTable, Structure
 from edge_agent.transaction import open_journal
 from shared.host.db import Database, open_db
 from shared.host.files import directory_bytes
+from shared.memory.codec import DEFAULT_LEVEL
 from shared.memory.model import Kind, Ladder, Rung
 from shared.ports import Clock, Rng, RungCodec
 
@@ -36,7 +37,7 @@ class StoreOptions:
     ladder: Ladder
     provision_bytes: int
     archive: ArchiveMode | None = None
-    pack_level: int = 3
+    pack_level: int = DEFAULT_LEVEL
 
 
 def open_plane(
