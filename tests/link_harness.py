@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+from msgspec.structs import replace
 
 from edge_agent.link import LinkTimings, OutboxState
 from edge_agent.sync import LinkEndpoint, SyncLink
@@ -66,6 +67,7 @@ class ListOutbox:
         self.generation = 0
         self.seq = 0
         self.sent: bytes | None = None
+        self.salt = 0
         self._batch_deltas = batch_deltas
 
     def put(self, make: Callable[[int], Delta]) -> Delta:
@@ -94,7 +96,11 @@ class ListOutbox:
         assert self.sent is not None
         self.chain = next_chain(self.chain, self.sent)
         assert ack.chain == self.chain
-        self.acked_seq = decode_batch(self.sent).last_seq
+        batch = decode_batch(self.sent)
+        self.acked_seq = batch.last_seq
+        for delta in batch.deltas:
+            if delta.seq in ack.forgotten:
+                self.entries.pop(delta.number, None)
         self.deltas = [delta for delta in self.deltas if delta.seq > self.acked_seq]
         self.sent = None
         self.generation = ack.generation
@@ -108,13 +114,12 @@ class ListOutbox:
 
     def _restart(self, why: str, generation: int) -> None:
         self.fences.append(why)
-        self.epoch = hashlib.sha256(self.epoch).digest()[:16]
+        # Two copies never choose the same epoch: a real one is random.
+        self.epoch = hashlib.sha256(self.epoch + str((self.salt, self.seq)).encode()).digest()[:16]
         self.acked_seq, self.chain, self.sent, self.generation = 0, NO_CHAIN, None, generation
         self.deltas = []
         for entry in list(self.entries.values()):
-            self.put(
-                lambda seq, entry=entry: created(seq, entry.number, version=entry.version)  # type: ignore[misc]
-            )
+            self.put(lambda seq, entry=entry: replace(entry, seq=seq))  # type: ignore[misc]
 
 
 @dataclass

@@ -39,7 +39,8 @@ FROM_EDGE: dict[str, wire.EdgeMessage] = {
     "draft_ask": wire.DraftAsk(
         tenant="tenant-1", request=6, number=2, version=3, base_digest=DIGEST, origin=Rung.SKELETAL,
         target=Rung.COMPRESSED, kind=Kind.MEMORY, record=b"record", residue="the résumé",
-        invariants=("a", "b"), neighbours=("n",), max_tokens=512, stage=3, serving_tokens=1000, cap_tokens=100,
+        invariants=("a", "b"), neighbours=("n",), max_tokens=512, stage=3, serving_tokens=1000,
+        cap_tokens=100,
     ),
     "ping": wire.Ping("tenant-1"),
 }  # fmt: skip
