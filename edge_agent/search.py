@@ -16,6 +16,8 @@ _MAX_TERMS = 48
 # An identifier in at most this many entries names them: they go first.
 _SHORTCUT_ENTRIES = 3
 _SHORTEST_STEM = 4
+# SQLite's least limit of placeholders; a query of 16 KB may have more words.
+_MAX_LOOKED_UP = 999
 
 _WORD = re.compile(r"[^\W_]+(?:[-_.:/][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
@@ -73,11 +75,13 @@ class LexicalIndex:
 
     def search(self, query: str, limit: int) -> SearchResult:
         """At most `limit` candidates; an empty query or store gives none."""
-        wanted = self._selective(dict.fromkeys(terms(query)))
-        if not wanted or limit <= 0:
+        frequency = self._frequencies(dict.fromkeys(terms(query)))
+        if not frequency or limit <= 0:
             return SearchResult((), shortcut=False)
-        rows = self._match(wanted, limit)
-        named = self._named(query)
+        rows = self._match(self._selective(frequency), limit)
+        named = [
+            term for term, count in frequency.items() if _is_identifier(term) and count <= _SHORTCUT_ENTRIES
+        ]
         if not named:
             return SearchResult(tuple(rows), shortcut=False)
         ranked = {row.number: row.score for row in rows}
@@ -101,23 +105,24 @@ class LexicalIndex:
         )
         return [Scored(int(number), -float(rank)) for number, rank in rows]
 
-    def _selective(self, wanted: dict[str, None]) -> list[str]:
-        counted = sorted((self._frequency(term), position, term) for position, term in enumerate(wanted))
-        present = [row for row in counted if row[0] > 0][:_MAX_TERMS]
-        rare = [row for row in present if row[0] <= max(1.0, _COMMON_SHARE * self._count)]
-        kept = rare if len(rare) >= _MIN_RARE_TERMS else present
-        return [term for _, _, term in sorted(kept, key=lambda row: row[1])]
+    def _selective(self, frequency: dict[str, int]) -> list[str]:
+        """The terms worth ranking by, in the query's order."""
+        rarest = sorted(frequency, key=lambda term: frequency[term])[:_MAX_TERMS]
+        limit = max(1.0, _COMMON_SHARE * self._count)
+        rare = [term for term in rarest if frequency[term] <= limit]
+        kept = set(rare if len(rare) >= _MIN_RARE_TERMS else rarest)
+        return [term for term in frequency if term in kept]
 
-    def _named(self, query: str) -> list[str]:
-        return [
-            term
-            for term in dict.fromkeys(terms(query))
-            if _is_identifier(term) and 0 < self._frequency(term) <= _SHORTCUT_ENTRIES
-        ]
-
-    def _frequency(self, term: str) -> int:
-        row = self._db.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-        return 0 if row is None else int(row[0])
+    def _frequencies(self, wanted: dict[str, None]) -> dict[str, int]:
+        """In how many entries each term stands, in the order wanted; terms of no entry are left out."""
+        names = list(wanted)[:_MAX_LOOKED_UP]
+        places = ", ".join("?" * len(names))
+        rows = self._db.execute(
+            f"SELECT term, doc FROM vocabulary WHERE term IN ({places})",
+            names,
+        )
+        held = {str(term): int(count) for term, count in rows}
+        return {term: held[term] for term in names if term in held}
 
 
 def terms(text: str) -> list[str]:
