@@ -194,17 +194,27 @@ def budget_get(socket: str | None, tenant: str, as_json: bool) -> None:
 @click.option("--bytes", "size_bytes", type=SIZE, default=None, help="For example 64MiB.")
 @click.option("--fraction", type=float, default=None, help="Share of the provision, in (0, 1].")
 @click.option("--provision", "provision_bytes", type=SIZE, default=None, help="Set B0 as well.")
+@click.option("--yes", is_flag=True, help="Do not ask, even if memories must be evicted.")
 @door_options
 def budget_set(
     size_bytes: int | None,
     fraction: float | None,
     provision_bytes: int | None,
+    yes: bool,
     socket: str | None,
     tenant: str,
     as_json: bool,
 ) -> None:
-    """Set the budget now; returns when the store fits."""
+    """Set the budget now; returns when the store fits. A person is asked before anything is evicted."""
     _one_of(size_bytes, fraction)
+    if not yes and sys.stdin.isatty():
+        call(
+            socket,
+            tenant,
+            False,
+            lambda client: client.plan_budget(bytes=size_bytes, fraction=fraction),
+            _confirm_evictions,
+        )
     call(
         socket,
         tenant,
@@ -301,6 +311,12 @@ COMMANDS: tuple[click.Command, ...] = (
     restore,
     status,
 )
+
+
+def _confirm_evictions(plan: dict[str, Any]) -> None:
+    if plan["evicted"]:
+        print_plan(plan)
+        click.confirm("Evict them? What the hub has no layers of is gone for good", abort=True)
 
 
 def _one_of(size_bytes: int | None, fraction: float | None) -> None:
