@@ -53,6 +53,7 @@ def check(text: str, ladder: Ladder) -> None:
     base = spans.whole(levelled, 1)
     size = len(text.encode())
     floor = min(len(span.text.encode()) for span in base.spans if span.level is Rung.TRACE)
+    assert floor <= 48 * 4  # a token of any length is cut before it can swallow the text
     for spec in ladder.lossy:
         base = spans.lower(base, spec.rung)
         kept_bytes = len(base.text.encode())
