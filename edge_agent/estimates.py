@@ -54,8 +54,22 @@ class Estimates:
                     facts["text_bytes"][here].sum()
                 )
             else:
-                ratios[kind] = self._sampled.get((kind, rung), np.inf)
+                sampled = self._sampled.get((kind, rung))
+                ratios[kind] = self._guessed(kind, rung) if sampled is None else sampled
         return ratios
+
+    def _guessed(self, kind: Kind, rung: Rung) -> float:
+        """By the ladder's aims from what is there: a restart may find no original left to sample."""
+        rows = self._plane.table.rows()
+        facts, aims = rows["facts"], {spec.rung: spec.text_fraction for spec in self._plane.ladder.rungs}
+        same_kind = facts["kind"] == kind
+        held = [known for known in aims if bool((same_kind & (facts["rung"] == known)).any())]
+        if not held:
+            return float("inf")
+        nearest = min(held, key=lambda known: abs(known - rung))
+        here = same_kind & (facts["rung"] == nearest)
+        ratio = float(rows["body_bytes"][here].sum(dtype=np.float64)) / float(facts["text_bytes"][here].sum())
+        return min(ratio * aims[rung] / aims[nearest], 1.0)
 
     def _sample(self, kind: Kind, count: int) -> None:
         originals = list(self._originals(kind))
