@@ -68,7 +68,10 @@ def decide(
 
 
 def sweep_plan(columns: SweepColumns, ladder: Ladder, decision: Decision) -> SweepPlan:
-    """One Move per moved row, origin to final rung, in the order in which the front reached them."""
+    """One Move per moved row, origin to final rung, in the order in which the front reached them.
+
+    A move's price is the dearest step's; that of a last-resort eviction is its v / mu.
+    """
     moved = np.flatnonzero(decision.phase)
     keys = (*reversed(_ties(columns)), decision.price, decision.phase)
     moved = moved[np.lexsort([key[moved] for key in keys])]
