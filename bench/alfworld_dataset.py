@@ -105,12 +105,7 @@ def rows(
 def split_questions(stream: Sequence[Told], seed: int, count: int) -> dict[str, list[Question]]:
     """Half for the measuring set (first part of the stream), half serving traffic (all of it); disjoint."""
     measure = draw_questions(stream, seed, count // 2, round(len(stream) * MEASURE_SHARE))
-    taken = {(q.episode, q.kind) for q in measure}
-    serve = [
-        q for q in draw_questions(stream, seed + 1, count, len(stream)) if (q.episode, q.kind) not in taken
-    ]
-    rng = random.Random(f"{seed}/serve")
-    return {"measure": measure, "serve": rng.sample(serve, min(len(serve), count // 2))}
+    return {"measure": measure, "serve": draw_questions(stream, seed, count // 2, len(stream), measure)}
 
 
 def write(path: Path, made: Sequence[Mapping[str, object]]) -> None:
