@@ -17,15 +17,18 @@ from hub.ledger import Ledger
 from hub.regenerate import DraftGate, Regenerator, Rules
 from hub.router import Router
 from hub.stores import Stores
+from shared.errors import SecurityError
 from shared.host import sockets
 from shared.host.files import lock_directory
 from shared.host.keys import KeyPair
+from shared.host.log import get_logger
 from shared.host.worker import WorkerThread
 from shared.memory.model import Kind
 from shared.ports import Clock, Generator
 
 LEDGER_NAME = "ledger.db"
 TENANTS_NAME = "tenants"
+_log = get_logger("hub")
 
 
 @dataclass(frozen=True)
@@ -115,15 +118,25 @@ class HubApp:
             self._router = Router(
                 socket, self._allowed, stores, ports.worker, regenerator, ports.clock, self._counters
             )
+            failure: SecurityError | None = None
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(zap.run)
-                await prove_strangers_stay_out(context, self.endpoint, settings.keys.public)
-                self._counters.refused.clear()
-                watch = HandshakeWatch(socket, self._counters)
-                stack.callback(watch.close)
-                tasks.start_soon(watch.run)
-                tasks.start_soon(self._allowed.watch, ports.clock)
-                tasks.start_soon(self._router.run)
-                ready(f"listening on {self.endpoint}")
-                await stop.wait()
+                try:
+                    await prove_strangers_stay_out(context, self.endpoint, settings.keys.public)
+                except SecurityError as error:
+                    # Raised below: a task group would wrap it.
+                    failure = error
+                else:
+                    # The self-test's own knocks are not counted.
+                    self._counters.refused.clear()
+                    _log.info("self-test passed: strangers are refused", endpoint=self.endpoint)
+                    watch = HandshakeWatch(socket, self._counters)
+                    stack.callback(watch.close)
+                    tasks.start_soon(watch.run)
+                    tasks.start_soon(self._allowed.watch, ports.clock)
+                    tasks.start_soon(self._router.run)
+                    ready(f"listening on {self.endpoint}")
+                    await stop.wait()
                 tasks.cancel_scope.cancel()
+            if failure is not None:
+                raise failure

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 from msgspec.structs import replace
@@ -144,12 +145,13 @@ class Hub:
         keys = (*(old.keys if old else ()), pair.public)
         self.edges[name] = Edge(EdgeName(name), keys, tuple(TenantName(tenant) for tenant in tenants))
         self.write_edges()
+        self.app._allowed.load()
         return pair
 
 
-@asynccontextmanager
-async def running_hub(
+def make_hub(
     directory: Path,
+    worker: WorkerThread,
     *,
     quota_bytes: int = 1 << 20,
     gates: dict[Kind, DraftGate] | None = None,
@@ -157,22 +159,27 @@ async def running_hub(
     keys: KeyPair | None = None,
     edges: dict[str, Edge] | None = None,
     rho: float = 0.1,
-) -> AsyncIterator[Hub]:
-    """A hub on a free loopback port, ready."""
+) -> Hub:
+    """A hub for a free loopback port, not started."""
     directory.mkdir(parents=True, exist_ok=True)
-    worker = WorkerThread("hub-store", Pulse("hub-store", CLOCK))
-    pair = keys or new_pair()
+    pair, rules = keys or new_pair(), Rules(rho, strict=True)
     app = HubApp(
-        HubSettings(
-            ANY_PORT, directory, pair, directory / "edges.toml", quota_bytes, Rules(rho, strict=True)
-        ),
+        HubSettings(ANY_PORT, directory, pair, directory / "edges.toml", quota_bytes, rules),
         HubPorts(CLOCK, worker, gates or {}, generator),
     )
     hub = Hub(app, pair, directory, edges or {})
     hub.write_edges()
+    return hub
+
+
+@asynccontextmanager
+async def running_hub(directory: Path, **options: Any) -> AsyncIterator[Hub]:
+    """A hub that has said ready; the options are make_hub's."""
+    worker = WorkerThread("hub-store", Pulse("hub-store", CLOCK))
+    hub = make_hub(directory, worker, **options)
     ready = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(app.run, hub.stop, lambda _: ready.set())
+        tasks.start_soon(hub.app.run, hub.stop, lambda _: ready.set())
         try:
             with anyio.fail_after(10):
                 await ready.wait()

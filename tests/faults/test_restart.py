@@ -1,0 +1,80 @@
+"""Recalls, rungs, budget, stage and values are a function of the durable bytes: a restart changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crystalmem_client import Client
+
+from tests import households
+from tests.daemons import STILL, Edge, running_edge
+
+ENTRIES = 60
+PROVISION_BYTES = 96 * 1024
+QUERIES = 25
+# Of all text: the first fits as it is, the last leaves no entry above its deepest rung.
+SQUEEZES = {"product": (1.0, 0.6, 0.25, 0.17, 0.12), "paper": (1.0, 0.7, 0.45, 0.3)}
+REACHED = {
+    "product": {"full", "packed", "compressed", "skeletal", "trace"},
+    "paper": {"full", "compressed", "skeletal", "trace"},
+}
+
+
+@pytest.mark.parametrize("ladder", ["product", "paper"])
+def test_the_same_recalls_before_and_after_a_restart_at_every_rung(tmp_path: Path, ladder: str) -> None:
+    rows = households.rows(ENTRIES)
+    texts = [row["text"] for row in rows if row["type"] == "episode"]
+    questions = [row["question"] for row in rows if row["type"] == "question"][:QUERIES]
+    tables = {**STILL, "memory": {"provision_bytes": PROVISION_BYTES, "ladder": ladder}}
+    seen: set[str] = set()
+    with running_edge(tmp_path, tables) as edge:
+        with edge.client() as client:
+            for number, text in enumerate(texts):
+                client.remember(text, id=f"{number:032x}")
+            _grade_some(client, questions)
+            total = client.budget()["logical_bytes"]
+        for fraction in SQUEEZES[ladder]:
+            with edge.client() as client:
+                client.set_budget(bytes=round(fraction * total))
+            before = _observed(edge, questions)
+            edge.stop_and_start()
+            assert _observed(edge, questions) == before
+            seen |= before["account"]["rungs"].keys()
+    assert seen == REACHED[ladder]
+
+
+def test_an_open_recall_can_be_graded_after_a_restart_and_a_graded_one_cannot(tmp_path: Path) -> None:
+    with running_edge(tmp_path, STILL) as edge:
+        with edge.client() as client:
+            client.remember("mug 2 is in cabinet 3")
+            kept, graded = (client.recall("mug 2").recall_id for _ in range(2))
+            client.outcome(graded, 1.0)
+        edge.kill_and_start()
+        with edge.client() as client:
+            assert client.outcome(kept, 0.5)["graded"] == 1
+            for recall_id in (kept, graded):
+                answer = edge.post(f"/v1/{edge.tenant}/outcome", {"recall_id": recall_id, "g": 1.0})
+                assert answer.code in {"already_graded", "unknown_recall"}
+
+
+def _grade_some(client: Client, questions: list[str]) -> None:
+    for number, question in enumerate(questions[:10]):
+        found = client.recall(question)
+        assert found.recall_id is not None
+        client.outcome(found.recall_id, number % 2, tokens=100)
+
+
+def _observed(edge: Edge, questions: list[str]) -> dict[str, Any]:
+    """Everything that a restart must not change; only the log's bytes on disk come and go."""
+    live = sorted(edge.held())
+    with edge.client() as client:
+        status = client.status()
+        recalls = [client.recall(question, record=False) for question in questions]
+        shown = [client.get(entry) for entry in live]
+        explained = [client.explain(entry) for entry in live]
+    account = {name: value for name, value in status["budget"].items() if name != "disk_bytes"}
+    values = [(entry["value"], entry["influence"], entry["grades"], entry["recalls"]) for entry in explained]
+    facts = {name: status[name] for name in ("stage", "serving_tokens", "ladder", "damaged")}
+    return {"account": account, "recalls": recalls, "shown": shown, "values": values, "facts": facts}
