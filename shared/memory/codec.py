@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import zstandard
 
-from shared.errors import Code, IntegrityError
+from shared.errors import Code, IntegrityError, PermanentError
 from shared.memory import varint
 from shared.memory.coders import (
     CODERS,
@@ -170,6 +170,8 @@ def _encode(
     coders: Mapping[Codec, Coder],
     check_bytes: int,
 ) -> EncodeResult:
+    if len(plaintext) > MAX_PLAINTEXT_BYTES:
+        raise PermanentError(Code.TOO_LARGE, "too much text for one envelope", length=len(plaintext))
     failures = 0
     check = digest(plaintext)[:check_bytes]
     dictionaries = {} if dictionary is None else {dictionary.number: dictionary}

@@ -84,7 +84,7 @@ class Layer:
 def split(base: Base, ladder: Ladder) -> tuple[Layer, ...]:
     """Every layer between `base` and TRACE, shallowest first; a layer without a span is left out."""
     layers = []
-    deeper = [spec.rung for spec in ladder.lossy if spec.rung > base.rung]
+    deeper = [spec.rung for spec in ladder.lossy if spec.rung > base.rung] or [Rung.TRACE]
     for below in deeper:
         layer = _between(base, below)
         if layer.pieces:

@@ -33,6 +33,7 @@ _ENDS = frozenset(".!?;。")
 _PLACES = frozenset({"in", "on", "inside"})
 _IT = frozenset({"it", "them"})
 _CACHED_TOKENS = 16384
+_CACHED_LENGTH = 64  # a token of a megabyte must not stay in memory
 
 Place = tuple[int, int, int]
 """Start and end offset of a token, and the number of its clause."""
@@ -58,9 +59,12 @@ def canonical(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", text)
 
 
-@lru_cache(maxsize=_CACHED_TOKENS)
 def norm(surface: str) -> str:
     """Normal form of one token."""
+    return _short_norm(surface) if len(surface) <= _CACHED_LENGTH else _norm(surface)
+
+
+def _norm(surface: str) -> str:
     word = canonical(surface).casefold().replace("’", "'")
     word = NUMBERS.get(word, word)
     if word[0].isdigit() or word[0] in "-+":
@@ -70,6 +74,9 @@ def norm(surface: str) -> str:
         if _DECIMAL.fullmatch(word):
             word = word.rstrip("0").removesuffix(".")
     return word.removesuffix("'s") or word
+
+
+_short_norm = lru_cache(maxsize=_CACHED_TOKENS)(_norm)
 
 
 def numeric(word: str) -> bool:
@@ -102,7 +109,8 @@ def clauses_at(text: str, places: Sequence[Place]) -> list[Clause]:
         if clause != number:
             _close(found, current)
             current, number = [], clause
-        token = _token(text[start:end])
+        surface = text[start:end]
+        token = _short_token(surface) if end - start <= _CACHED_LENGTH else _token(surface)
         if token is not None:
             current.append(token)
     _close(found, current)
@@ -136,12 +144,14 @@ def located(text: str) -> list[Place]:
     return places
 
 
-@lru_cache(maxsize=_CACHED_TOKENS)
 def _token(surface: str) -> Token | None:
     if punctuation(surface):
         return None
     word = norm(surface)
     return Token(word, surface, numeric(word))
+
+
+_short_token = lru_cache(maxsize=_CACHED_TOKENS)(_token)
 
 
 def _close(found: list[Clause], tokens: list[Token]) -> None:

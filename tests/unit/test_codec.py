@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.errors import Code, IntegrityError
+from shared.errors import Code, IntegrityError, PermanentError
 from shared.memory import codec, varint
 from shared.memory.codec import Codec, Coder, Dictionary, EncodeResult
 from shared.memory.coders import CODERS, DecodeError
@@ -155,6 +155,19 @@ def test_a_frame_that_swells_past_its_length_is_refused(length: int) -> None:
     for number, packed in frames:
         with pytest.raises(IntegrityError):
             codec.decode(_claiming(number, length, packed))
+
+
+def test_what_no_decoder_would_take_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MAX_PLAINTEXT_BYTES", 100)
+    assert codec.decode(codec.encode(b"a" * 100).body) == b"a" * 100
+    with pytest.raises(PermanentError):
+        codec.encode(b"a" * 101)
+
+
+@pytest.mark.parametrize("body", [b"", b"a", b"short text", bytes(range(256))])
+def test_any_bytes_are_a_dictionary(body: bytes) -> None:
+    odd = Dictionary.of(1, body)
+    assert codec.decode(codec.encode(TEXT, dictionary=odd).body, {1: odd}) == TEXT
 
 
 def test_coders_stop_near_the_length_they_are_given() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from edge_agent.distill import PlainDistiller
 from shared.errors import CrystalError, IntegrityError
 from shared.memory import codec, layers
 from shared.memory.blocks import BlockMember, pack_block, unpack_block
@@ -81,6 +82,11 @@ def test_offered_rungs_shrink_strictly(text: str, ladder: Ladder) -> None:
         assert rung.text_bytes < above
         assert rung.record_bytes == len(TEXTS.drop(text, ladder, rung.rung).record)
         above = rung.text_bytes
+
+
+def test_a_ladder_without_lossy_rungs_still_has_its_layers() -> None:
+    dropped = TextCodec(PlainDistiller()).layers(TRANSCRIPT, LADDERS["packed"])
+    assert TEXTS.join(dropped, LADDERS["packed"]) == TRANSCRIPT
 
 
 def test_layers_from_a_base_are_the_layers_of_its_original() -> None:
