@@ -64,7 +64,7 @@ class Dispatch:
     def ship(self, numbers: Iterable[int]) -> int:
         """Archive ahead: queue the layers of exact entries that the hub lacks; how many were queued."""
         plane = self._plane
-        if plane.archive is None or plane.archive is ArchiveMode.NEVER:
+        if plane.archive in {None, ArchiveMode.NEVER} or not plane.ladder.lossy:
             return 0
         rows = plane.table.take([number for number in numbers if number in plane.table])
         facts = rows["facts"]

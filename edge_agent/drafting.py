@@ -108,7 +108,7 @@ class Drafting:
         verdict = codec.gate(entry.record, text, request.neighbours, strict=self._strict)
         if not verdict.admitted:
             return self._rejected(entry.number, verdict.reason, tokens)
-        if store.logical_bytes() + len(text.encode()) > store.meta.budget_bytes:
+        if store.account.logical_bytes() + len(text.encode()) > store.meta.budget_bytes:
             return Lifted(False, NO_ROOM, tokens)
         overlay = Overlay(Rung(request.target), text, model, self._parts.clock.wall_ns())
         try:

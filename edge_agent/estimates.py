@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from edge_agent.bodies import ROW_BYTES
 from edge_agent.plane import Plane
 from edge_agent.reader import Reader
+from edge_agent.table import Structured
 from shared.memory.blocks import BlockMember, pack_block, runs
 from shared.memory.model import Kind, Rung
 
@@ -19,6 +21,31 @@ SAMPLE_ENTRIES = 128
 _MEASURED_ENTRIES = 256
 # A sample is taken again when a kind has grown this many times.
 _STALE_GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Entries, body bytes and text bytes by kind and rung."""
+
+    entries: NDArray[np.int64]
+    body_bytes: NDArray[np.float64]
+    text_bytes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Structured) -> _Held:
+        """Sums over live rows."""
+        facts = rows["facts"]
+        cell = facts["kind"].astype(np.int64) * len(Rung) + facts["rung"]
+        shape, cells = (len(Kind), len(Rung)), len(Kind) * len(Rung)
+        return cls(
+            np.bincount(cell, minlength=cells).reshape(shape),
+            _sums(cell, rows["body_bytes"], cells).reshape(shape),
+            _sums(cell, facts["text_bytes"], cells).reshape(shape),
+        )
+
+    def ratio(self, kind: Kind, rung: Rung) -> float:
+        """Body bytes a byte of text."""
+        return float(self.body_bytes[kind, rung] / max(self.text_bytes[kind, rung], 1.0))
 
 
 class Estimates:
@@ -33,43 +60,36 @@ class Estimates:
 
     def refresh(self) -> None:
         """Measure again; samples only kinds that are new or have grown."""
-        rows = self._plane.table.rows()
-        kinds, counts = np.unique(rows["facts"]["kind"], return_counts=True)
-        for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-            if count >= _STALE_GROWTH * self._sampled_at.get(Kind(kind), 0):
-                self._sample(Kind(kind), count)
-        self._ratios = {spec.rung: self._all(spec.rung) for spec in self._plane.ladder.rungs}
+        rows = self._plane.table.raw()
+        rows = rows[rows["number"] != 0]
+        held = _Held.of(rows)
+        for kind in Kind:
+            count = int(held.entries[kind].sum())
+            if count and count >= _STALE_GROWTH * self._sampled_at.get(kind, 0):
+                self._sample(kind, count)
+        self._ratios = {
+            spec.rung: np.array([self._ratio(held, kind, spec.rung) for kind in Kind])
+            for spec in self._plane.ladder.rungs
+        }
 
     def ratios(self, kinds: NDArray[np.uint8], rung: Rung) -> NDArray[np.float64]:
         """The ratio for each row's kind."""
         return self._ratios[rung][kinds]
 
-    def _all(self, rung: Rung) -> NDArray[np.float64]:
-        ratios = np.full(256, np.inf)
-        facts, body = self._plane.table.rows()["facts"], self._plane.table.rows()["body_bytes"]
-        for kind in Kind:
-            here = (facts["kind"] == kind) & (facts["rung"] == rung)
-            if int(np.count_nonzero(here)) >= _MEASURED_ENTRIES:
-                ratios[kind] = float(body[here].sum(dtype=np.float64)) / float(
-                    facts["text_bytes"][here].sum()
-                )
-            else:
-                sampled = self._sampled.get((kind, rung))
-                ratios[kind] = self._guessed(kind, rung) if sampled is None else sampled
-        return ratios
+    def _ratio(self, held: _Held, kind: Kind, rung: Rung) -> float:
+        sampled = self._sampled.get((kind, rung))
+        if held.entries[kind, rung] >= _MEASURED_ENTRIES:
+            return held.ratio(kind, rung)
+        return self._guessed(held, kind, rung) if sampled is None else sampled
 
-    def _guessed(self, kind: Kind, rung: Rung) -> float:
+    def _guessed(self, held: _Held, kind: Kind, rung: Rung) -> float:
         """By the ladder's aims from what is there: a restart may find no original left to sample."""
-        rows = self._plane.table.rows()
-        facts, aims = rows["facts"], {spec.rung: spec.text_fraction for spec in self._plane.ladder.rungs}
-        same_kind = facts["kind"] == kind
-        held = [known for known in aims if bool((same_kind & (facts["rung"] == known)).any())]
-        if not held:
+        aims = {spec.rung: spec.text_fraction for spec in self._plane.ladder.rungs}
+        known = [other for other in aims if held.entries[kind, other]]
+        if not known:
             return float("inf")
-        nearest = min(held, key=lambda known: abs(known - rung))
-        here = same_kind & (facts["rung"] == nearest)
-        ratio = float(rows["body_bytes"][here].sum(dtype=np.float64)) / float(facts["text_bytes"][here].sum())
-        return min(ratio * aims[rung] / aims[nearest], 1.0)
+        nearest = min(known, key=lambda other: abs(other - rung))
+        return min(held.ratio(kind, nearest) * aims[rung] / aims[nearest], 1.0)
 
     def _sample(self, kind: Kind, count: int) -> None:
         originals = list(self._originals(kind))
@@ -111,3 +131,7 @@ class Estimates:
             members = [BlockMember(number, record) for number, record in enumerate(records[run])]
             size += len(pack_block(members, dictionary=dictionary, coded=coded).body) + ROW_BYTES
         return size
+
+
+def _sums(cell: NDArray[np.int64], weights: NDArray[np.float32], cells: int) -> NDArray[np.float64]:
+    return np.asarray(np.bincount(cell, weights, cells), np.float64)

@@ -22,8 +22,8 @@ from shared.host.db import Database
 from shared.memory.model import Kind, Ladder, Rung
 from shared.ports import Clock, Rng, RungCodec
 
-# Measured: values plus record header, cell header and cell pointer of a row.
-ENTRY_ROW_BYTES = 75
+# Measured on full 1 KB pages: 63 bytes of values, record and cell header, pointer, and the page's own.
+ENTRY_ROW_BYTES = 80
 HEAT_ROW_BYTES = 35
 OVERLAY_ROW_BYTES = 24
 STUB_BYTES = 24
@@ -68,7 +68,7 @@ class Plane:
 def size_bytes(rows: Structured) -> NDArray[np.float64]:
     """mu of each row: body (in a block: its share), columns and row overhead."""
     overlay = rows["overlay_bytes"].astype(np.float64)
-    return beside_body_bytes(rows) + rows["body_bytes"] + overlay
+    return np.asarray(beside_body_bytes(rows) + rows["body_bytes"] + overlay, np.float64)
 
 
 def beside_body_bytes(rows: Structured) -> NDArray[np.float64]:

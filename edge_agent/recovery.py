@@ -131,7 +131,7 @@ class Recovery:
     def _used_bytes(self) -> float:
         """The larger of both accounts: neither may pass the budget."""
         store = self._parts.store
-        return max(store.logical_bytes(), float(store.disk_bytes() - store.meta.empty_bytes))
+        return max(store.account.logical_bytes(), float(store.account.disk_bytes() - store.meta.empty_bytes))
 
     def _has_room(self, group: Sequence[Promotion]) -> bool:
         growth = sum(max(promotion.growth_bytes, 0.0) for promotion in group)

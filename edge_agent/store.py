@@ -6,15 +6,15 @@ Everything under `memory/` is budget. Reads are verified; a change and its outbo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from edge_agent import columns
-from edge_agent.bodies import ROW_BYTES
+from edge_agent.account import Account
 from edge_agent.columns import Pricing
 from edge_agent.deltas import DeltaBuilder
+from edge_agent.dispatch import Dispatch
 from edge_agent.entries import (
     Applied,
     EvictedEntry,
@@ -30,27 +30,19 @@ from edge_agent.entries import (
     Usage,
 )
 from edge_agent.estimates import Estimates
-from edge_agent.dispatch import Dispatch
 from edge_agent.mover import Mover
 from edge_agent.opening import StoreOptions, open_plane
-from edge_agent.outbox import Op
-from edge_agent.plane import ENTRY_ROW_BYTES, STUB_BYTES, Plane, size_bytes
+from edge_agent.plane import Plane
 from edge_agent.reader import Reader
 from edge_agent.restorer import Restorer
-from edge_agent.table import NO_OVERLAY, STUB, EntryTable, Flag, blank_row
+from edge_agent.table import STUB, EntryTable
 from edge_agent.telemetry import Telemetry
-from edge_agent.transaction import Meta, Transaction
-from shared.errors import Code, InputError, PermanentError
-from shared.host.files import directory_bytes
-from shared.memory.codec import digest
+from edge_agent.transaction import Meta
+from edge_agent.writer import Writer
+from shared.errors import Code, InputError
 from shared.memory.model import Kind, MemoryClass, Rung, SweepColumns
 from shared.memory.value import ValueColumns
 from shared.ports import Clock, Rng, RungCodec
-
-ID_BYTES = 16
-_LAST_NUMBER = 2**32 - 1
-# A tombstone's hash, number and cell.
-_TOMBSTONE_BYTES = 24
 
 
 class Store:
@@ -67,10 +59,12 @@ class Store:
         self._restorer = Restorer(plane, self._mover)
         self._telemetry = Telemetry(plane)
         self.estimates = Estimates(plane, self._reader)
+        self.account = Account(plane, self.estimates)
+        """Every byte sum; `usage` is all of them at once."""
+        self._writer = Writer(plane, self.account)
         self._builder = DeltaBuilder(plane, self._reader)
         self.link = Dispatch(plane, self._builder)
         """The outbox as the link sees it: state, sealed, acked, fenced, resync; and archive-ahead."""
-        self._entries_bytes = (-1, 0.0)
 
     @classmethod
     def open(
@@ -125,33 +119,23 @@ class Store:
     # --- entries ----------------------------------------------------------------------------------
 
     def add(self, entry: NewEntry) -> int:
-        """Store a text that the door has checked, at FULL; its number. Refuses a known id and what cannot fit."""
-        plane, text = self._plane, entry.text.encode()
-        public_id = entry.public_id if entry.public_id is not None else plane.rng.bytes(ID_BYTES)
-        self.check_new(public_id, text)
-        with plane.journal.write() as change:
-            row = blank_row(change.count("next_number"))
-            row["id"], row["digest"] = np.void(public_id), np.void(digest(text))
-            facts, number = row["facts"], int(row["number"])
-            facts["block"] = plane.bodies.put_text(change, entry.text, len(text))
-            facts["text_bytes"] = len(text)
-            facts["kind"], facts["memory_class"] = entry.kind, entry.memory_class
-            facts["created_wall_ns"] = (
-                entry.created_wall_ns if entry.created_wall_ns is not None else plane.clock.wall_ns()
-            )
-            facts["created_event"] = change.count("event") + 1
-            facts["created_stage"] = change.meta.stage
-            facts["flags"] = Flag.CORE if entry.core else 0
-            row["body_bytes"] = len(text) + ROW_BYTES
-            self._insert(change, row, entry)
-        return number
+        """Store a text that the door has checked, at FULL. Refuses a known id and what cannot fit at all."""
+        return self._writer.add([entry])[0]
+
+    def add_many(self, entries: Sequence[NewEntry]) -> list[int]:
+        """As `add`, in one transaction: all or none."""
+        return self._writer.add(entries)
+
+    def check_new(self, public_id: bytes, text: bytes) -> None:
+        """Refuse what `add` would refuse, before room is made for it."""
+        self._writer.check(public_id, text)
 
     def read(self, number: int) -> StoredEntry:
         """One entry, verified; IntegrityError(CORRUPT) marks it damaged."""
         return self._reader.entry(number)
 
     def texts(self, numbers: Iterable[int]) -> Iterator[tuple[int, str]]:
-        """(number, text that recall shows) in storage order, blocks decoded once; damaged ones are left out."""
+        """(number, text that recall shows) in storage order; damaged entries are left out."""
         return self._reader.texts(list(numbers))
 
     def forget(self, number: int) -> EvictedEntry:
@@ -195,7 +179,7 @@ class Store:
 
     def set_budget(self, budget_bytes: int, provision_bytes: int | None = None) -> None:
         """Put a budget in force; `target_pending` until a sweep has met it. Refused below the floor."""
-        floor = self.floor_bytes(budget_bytes)
+        floor = self.account.floor_bytes(budget_bytes)
         if budget_bytes < floor:
             raise InputError(
                 Code.BUDGET_BELOW_FLOOR,
@@ -223,77 +207,13 @@ class Store:
         with self._plane.journal.write() as change:
             change.change(target_pending=0)
 
-    def shared_bytes(self) -> float:
-        """What belongs to no single entry: dictionaries, outbox, batch in flight, recall ids, dead bytes."""
-        plane = self._plane
-        return (
-            plane.dictionaries.charged_bytes()
-            + plane.outbox.charged_bytes()
-            + plane.recalls.charged_bytes()
-            + len(plane.journal.meta.outcomes)
-            + plane.bodies.dead_bytes()
-        )
-
-    def floor_bytes(self, budget_bytes: int | None = None) -> float:
-        """Shared bytes and stubs; recall ids count as far as `budget_bytes` lets them stay."""
-        plane = self._plane
-        recalls = plane.recalls.charged_bytes()
-        kept = min(
-            recalls, plane.recalls.cap(self.meta.budget_bytes if budget_bytes is None else budget_bytes)
-        )
-        shared = self.shared_bytes() - plane.bodies.dead_bytes() - recalls + kept
-        return shared + STUB_BYTES * len(plane.stubs)
-
-    def entries_bytes(self) -> float:
-        """Sum of mu over the live entries."""
-        changes, total = self._entries_bytes
-        if changes != self._plane.table.changes:
-            total = float(size_bytes(self._plane.table.raw()).sum())
-            self._entries_bytes = self._plane.table.changes, total
-        return total
-
-    def logical_bytes(self) -> float:
-        """Sum of mu, stubs and shared bytes."""
-        return self.entries_bytes() + STUB_BYTES * len(self._plane.stubs) + self.shared_bytes()
+    def usage(self) -> Usage:
+        """The whole account, as it is now."""
+        return self.account.usage()
 
     def fits(self, text_bytes: int) -> bool:
         """Whether a text may be written without going over either budget."""
-        size, meta = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES, self.meta
-        disk = self.disk_bytes() - self.wal_bytes() - meta.empty_bytes
-        return max(self.logical_bytes(), disk) + size <= meta.budget_bytes
-
-    def wal_bytes(self) -> int:
-        """Size of the write-ahead log, which every shrink empties."""
-        path = self._plane.db.path
-        try:
-            return path.with_name(path.name + "-wal").stat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def disk_bytes(self) -> int:
-        """Sum of the file sizes under memory/."""
-        return directory_bytes(self._plane.db.path.parent)
-
-    def usage(self) -> Usage:
-        """The whole account, as it is now."""
-        rows = self._plane.table.rows()
-        rungs, counts = np.unique(rows["facts"]["rung"], return_counts=True)
-        meta = self.meta
-        self.estimates.refresh()
-        return Usage(
-            logical_bytes=self.logical_bytes(),
-            shared_bytes=self.shared_bytes(),
-            disk_bytes=self.disk_bytes(),
-            empty_bytes=meta.empty_bytes,
-            floor_bytes=self.floor_bytes(),
-            budget_bytes=meta.budget_bytes,
-            provision_bytes=meta.provision_bytes,
-            packed_bytes=columns.packed_bytes(self._plane, self.estimates),
-            entries=len(rows),
-            stubs=len(self._plane.stubs),
-            rungs={Rung(rung): count for rung, count in zip(rungs.tolist(), counts.tolist(), strict=True)},
-            overlays=int(np.count_nonzero(rows["overlay_rung"] != NO_OVERLAY)),
-        )
+        return self.account.fits(text_bytes)
 
     # --- decisions and moves --------------------------------------------------------------------------
 
@@ -344,41 +264,6 @@ class Store:
     def shrink(self) -> bool:
         """Give free pages back to the file system."""
         return self._plane.db.shrink()
-
-    # --- private --------------------------------------------------------------------------------------
-
-    def check_new(self, public_id: bytes, text: bytes) -> None:
-        """Refuse what `add` would refuse, before room is made for it."""
-        plane = self._plane
-        if len(public_id) != ID_BYTES:
-            raise InputError(Code.BAD_ID, "an id is 16 bytes", found=len(public_id))
-        if plane.table.number_of(public_id) is not None:
-            raise InputError(Code.DUPLICATE_ID, "an entry with this id is there already", id=public_id.hex())
-        size, room = len(text) + ROW_BYTES + ENTRY_ROW_BYTES, self.meta.budget_bytes - self.floor_bytes()
-        if size > room:
-            raise InputError(
-                Code.ENTRY_OVER_BUDGET,
-                "the entry alone is larger than the budget",
-                entry_bytes=size,
-                room_bytes=max(round(room), 0),
-                budget_bytes=self.meta.budget_bytes,
-            )
-        if self.meta.next_number > _LAST_NUMBER:
-            raise PermanentError(Code.INTERNAL, "the store has used every entry number")
-
-    def _insert(self, change: Transaction, row: np.void, entry: NewEntry) -> None:
-        number, plane = int(row["number"]), self._plane
-        change.db.execute(
-            "INSERT INTO entry (number, id, digest, version, facts) VALUES (?, ?, ?, ?, ?)",
-            (number, row["id"].tobytes(), row["digest"].tobytes(), 1, row["facts"].tobytes()),
-        )
-        plane.graph.refer(change, number, entry.references)
-        plane.tell(change, number, Op.CREATED, 1)
-        change.after(partial(self._added, row))
-
-    def _added(self, row: np.void) -> None:
-        row["graph_bytes"] = self._plane.graph.charged_bytes(int(row["number"]))
-        self._plane.table.put(row)
 
 
 def _stub(number: int, held: bytes) -> Stub:

@@ -1,7 +1,7 @@
 """Crystallize applied: chunk by chunk, resumable, steered by the measured bytes until both budgets hold.
 
 Order: lossless moves first, then measure and plan again; archived entries before those the hub lacks;
-evictions last. Nothing here prices or distils: the plan is shared.memory.crystallize, the moves are the store's.
+evictions last. The plan is shared.memory.crystallize, the moves are the store's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SweepPhase(str, Enum):
     PACK = "pack"
     DEMOTE = "demote"
     GRACE = "grace"
-    """Nothing yet: the entries of this step lack an archive; the caller may wait for acks before it goes on."""
+    """Nothing yet: these entries lack an archive; the caller may wait for acks before it goes on."""
     EVICT = "evict"
     REWRITE = "rewrite"
 
@@ -180,13 +180,13 @@ class Sweep:
         yield from self._evict(evicted, reason)
 
     def _retain(self, policy: Retention, target: float) -> Iterator[SweepStep]:
-        """A retention policy instead of prices: the ladder's lossless rung first, then what the policy gives up."""
+        """A policy instead of prices: the ladder's lossless rung first, then what the policy gives up."""
         store = self._store
-        if store.logical_bytes() > target and self._packs:
+        if store.account.logical_bytes() > target and self._packs:
             rows = store.table.rows()
             full = rows["number"][rows["facts"]["rung"] == Rung.FULL].tolist()
             yield from self._apply(SweepPhase.PACK, dict.fromkeys(full, Rung.PACKED))
-        while (excess := store.logical_bytes() - target) > 0:
+        while (excess := store.account.logical_bytes() - target) > 0:
             self._plan_values()
             report = policy.enforce(_retained(store, self._values), excess, store.meta.event)
             known = [number for number in report.evicted if number in store.table]
@@ -198,7 +198,7 @@ class Sweep:
         """Crystallize over the entries: the target less what belongs to none of them."""
         store = self._store
         pricing = self._plan_values()
-        rows_budget = target - (store.logical_bytes() - store.entries_bytes())
+        rows_budget = target - (store.account.logical_bytes() - store.account.entries_bytes())
         return crystallize.plan(
             store.sweep_columns(pricing), store.plane.ladder, rows_budget, self._mode, pricing.tau
         )
@@ -268,7 +268,7 @@ class Sweep:
                 yield SweepStep(SweepPhase.REWRITE)
 
     def _chunks(self, targets: Mapping[int, Rung]) -> Iterator[list[int]]:
-        """Numbers by target and kind, in storage order, cut where the WAL of a chunk is expected to be full."""
+        """Numbers by target and kind, in storage order, cut where the WAL is expected to be full."""
         rows = self._store.table.take(targets)
         facts = rows["facts"]
         order = np.lexsort(
@@ -288,7 +288,7 @@ class Sweep:
 
     def _shrink(self) -> None:
         """Give pages back, and size the next chunk by the WAL that this one made."""
-        written = self._store.wal_bytes()
+        written = self._store.account.wal_bytes()
         self._store.shrink()
         if written > 0:
             scale = min(max(_WAL_AIM_BYTES / written, 0.25), 2.0)
@@ -297,11 +297,11 @@ class Sweep:
     # --- steering -------------------------------------------------------------------------------------
 
     def _disk_excess(self, room: float) -> float:
-        return self._store.disk_bytes() - self._store.meta.empty_bytes - room
+        return self._store.account.disk_bytes() - self._store.meta.empty_bytes - room
 
     def _steered(self, target: float, room: float) -> float | None:
         """None when both budgets hold; else the next target, by the measured factor."""
-        logical = self._store.logical_bytes()
+        logical = self._store.account.logical_bytes()
         disk = self._disk_excess(room) + room
         if logical <= room and disk <= room:
             return None

@@ -101,7 +101,7 @@ class EntryTable:
     def get(self, number: int) -> np.void | None:
         """A view of one row, good until the next change of the table; None where there is none."""
         row = self._row_of.get(number)
-        return None if row is None else self._rows[row]  # type: ignore[no-any-return]
+        return None if row is None else self._rows[row]
 
     def put(self, row: np.void) -> None:
         """Add a row (any number) or replace the one with this number."""
@@ -141,7 +141,7 @@ class EntryTable:
     def rows(self) -> Structured:
         """A copy of the live rows, ascending by number."""
         held = self._rows[: self._count]
-        live = held[held["number"] != 0]
+        live: Structured = held[held["number"] != 0]
         return live if self._sorted else live[np.argsort(live["number"])]
 
     def raw(self) -> Structured:

@@ -13,7 +13,7 @@ from edge_agent.plane import Plane
 from edge_agent.table import Structured, packed_rows
 from edge_agent.transaction import Transaction
 from shared.errors import Code, InputError
-from shared.memory.value import WINDOW
+from shared.memory.value import WINDOW, decay
 
 _MOST_U16 = 2**16 - 1
 RECALL_ID_BYTES = 16
@@ -78,9 +78,11 @@ class Telemetry:
 
 
 def _heat_up(rows: Structured, stage: int, event: int) -> None:
-    """One more recall: the stage counts roll over where they belong to an earlier stage."""
+    """One more recall: stage counts of an earlier stage roll over, and idle stages have cost influence."""
     heat = rows["heat"]
     touched = heat["recall_stage"].astype(np.int64)
+    idle = stage - 1 - np.maximum(touched, heat["influence_stage"])
+    heat["influence"] = np.where(heat["grades"] > 0, decay(heat["influence"], idle), 0.0)
     before = np.where(touched == stage - 1, heat["recalls_this_stage"], 0)
     heat["recalls_last_stage"] = np.where(touched == stage, heat["recalls_last_stage"], before)
     now = np.where(touched == stage, heat["recalls_this_stage"].astype(np.int64), 0) + 1

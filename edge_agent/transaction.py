@@ -1,10 +1,12 @@
-"""One commit of the store: its SQL, the counters that move with it, and what memory learns once it is durable."""
+"""One commit of the store: its SQL, its counters, and what memory learns once it is durable."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Any
 
 from shared.errors import Code, PermanentError
 from shared.host.db import Database
@@ -14,9 +16,9 @@ from shared.wire import NO_CHAIN
 EPOCH_BYTES = 16
 
 
-@dataclass(frozen=True)
+@dataclass
 class Meta:
-    """The one-per-store facts, kept in the meta table."""
+    """The one-per-store facts, kept in the meta table. Changed only in the copy that a transaction holds."""
 
     tenant: str
     ladder: str
@@ -49,19 +51,20 @@ class Transaction:
 
     def __init__(self, database: Database, meta: Meta) -> None:
         self.db = database
-        self.meta = meta
+        self.meta = copy(meta)
         self._after: list[Callable[[], object]] = []
         self._done: set[Hashable] = set()
 
     def count(self, name: str, step: int = 1) -> int:
         """The present value of a counter, which then moves on."""
         value: int = getattr(self.meta, name)
-        self.meta = replace(self.meta, **{name: value + step})  # type: ignore[arg-type]
+        setattr(self.meta, name, value + step)
         return value
 
     def change(self, **values: float | bytes) -> None:
         """Set facts of the store."""
-        self.meta = replace(self.meta, **values)  # type: ignore[arg-type]
+        for name, value in values.items():
+            setattr(self.meta, name, value)
 
     def once(self, key: Hashable) -> bool:
         """True the first time that this commit asks for `key`."""
@@ -99,11 +102,11 @@ class Journal:
 
 def open_journal(database: Database, *, tenant: str, ladder: str, provision_bytes: int, rng: Rng) -> Journal:
     """The journal of a new or an old store; another tenant's or ladder's is refused by both names."""
-    held = dict(database.query("SELECT name, value FROM meta"))
+    held: dict[str, Any] = dict(database.query("SELECT name, value FROM meta"))
     if not held:
         meta = Meta(tenant, ladder, rng.bytes(EPOCH_BYTES), provision_bytes, provision_bytes)
         with database.write():
-            _insert(database, asdict(meta))
+            _insert(database, vars(meta))
         return Journal(database, meta)
     known = {field.name for field in fields(Meta)}
     meta = Meta(**{name: value for name, value in held.items() if name in known})
@@ -122,8 +125,8 @@ def open_journal(database: Database, *, tenant: str, ladder: str, provision_byte
 
 
 def _save(database: Database, before: Meta, now: Meta) -> None:
-    old, new = asdict(before), asdict(now)
-    _insert(database, {name: value for name, value in new.items() if value != old[name]})
+    old = vars(before)
+    _insert(database, {name: value for name, value in vars(now).items() if value != old[name]})
 
 
 def _insert(database: Database, values: dict[str, object]) -> None:

@@ -136,7 +136,7 @@ class Verbs:
         """What a budget would do; nothing changes."""
         budget_bytes = self._budget_bytes(body)
         plan = await self._parts.thread.run(self._elastic.plan, budget_bytes)
-        floor = await self._parts.thread.run(self._parts.store.floor_bytes, budget_bytes)
+        floor = await self._parts.thread.run(self._parts.store.account.floor_bytes, budget_bytes)
         return _dry_run(plan, budget_bytes, floor)
 
     async def settle(self, body: requests.Settle) -> answers.Settled:
