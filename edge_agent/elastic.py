@@ -42,6 +42,7 @@ class Elastic:
         self._link = link
         self._options = options
         self._lost_exact = 0
+        self._grace_left_s = 0.0
         self._sweep = Sweep(
             parts.store,
             lambda: parts.valuation.pricing(archive=link is not None and link.up),
@@ -54,12 +55,15 @@ class Elastic:
         return await self._run(self._sweep.steps(headroom_bytes))
 
     async def resume(self) -> None:
-        """Finish what a crash interrupted. Call with the lock held."""
+        """Finish the sweep, or bring in the log, that a crash left. Call with the lock held."""
         if self._parts.store.meta.target_pending:
             await self._run(self._sweep.resume())
+        else:
+            await self.keep_within()
 
     async def _run(self, steps: Iterator[SweepStep]) -> SweepReport:
         started = self._parts.clock.mono_ns()
+        self._grace_left_s = self._options.grace_s
         if self._link is not None:
             self._link.pause()
         try:
@@ -137,12 +141,14 @@ class Elastic:
             await self._parts.thread.run(self._parts.retrieval.refresh, (*step.changed, *step.gone))
 
     async def _grace(self) -> None:
-        """Give the hub a last chance to take the layers that are about to be dropped."""
-        if self._link is None or not self._link.up:
+        """Give the hub a last chance to take the layers that are about to be dropped; grace_s a sweep in all."""
+        if self._link is None or not self._link.up or self._grace_left_s <= 0:
             return
+        asked = self._parts.clock.mono_ns()
         self._link.resume()
-        await self._link.flush(self._options.grace_s)
+        await self._link.flush(self._grace_left_s)
         self._link.pause()
+        self._grace_left_s -= (self._parts.clock.mono_ns() - asked) / 1e9
 
     def _change(self, budget_bytes: int, provision_bytes: int | None, capability: float | None) -> None:
         store = self._parts.store

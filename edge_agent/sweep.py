@@ -98,7 +98,6 @@ class Sweep:
         self._retention = retention
         self._compactor = Compactor(store.plane)
         self._chunk_bytes = float(_FIRST_CHUNK_BYTES)
-        self._asked_grace = False
         self._repacked_at = 0
         self._values: Mapping[int, float] = {}
         self._done = 0
@@ -118,7 +117,6 @@ class Sweep:
         """Meet the budget in force and leave `headroom_bytes` for a write. `report` is final at the end."""
         store, budget = self._store, self._store.meta.budget_bytes
         self.report = report = SweepReport(budget)
-        self._asked_grace = False
         self._repacked_at = 0
         if self._retention is not None and self._retention.budget_exempt:
             store.budget_met()
@@ -224,9 +222,8 @@ class Sweep:
         return safe, missing
 
     def _grace(self, missing: Mapping[int, Rung]) -> Iterator[SweepStep]:
-        """Once a sweep, while the link is up: ship what would be lost and let the caller wait for acks."""
-        if not self._asked_grace and self._pricing().archive and self._store.link.ship(missing):
-            self._asked_grace = True
+        """While the link is up: ship what this round would lose and let the caller wait for acks."""
+        if self._pricing().archive and self._store.link.ship(missing):
             yield SweepStep(SweepPhase.GRACE, tuple(missing))
 
     # --- chunks ---------------------------------------------------------------------------------------
