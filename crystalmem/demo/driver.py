@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -28,6 +29,11 @@ K = 5
 MAX_BYTES = 4096
 # The hub dies between stages 4 and 5: the budget has just grown, and restores are on their way.
 HUB_DIES_IN_STAGE = 5
+KILL_AFTER_S = 0.1
+# Background work runs in `settle` only, and a squeeze waits for the hub instead of losing exactness on a busy
+# machine: so that what happens depends on the seed and not on the time of day.
+NEVER_S = 86_400.0
+GRACE_S = 60.0
 SETTLE_S = 60.0
 SETTLE_TRIES = 60
 # Between tries: the link backs off for a quarter of a second at first.
@@ -91,11 +97,10 @@ class ArmRun:
         started = self._clock.mono_ns()
         if self._hub is not None:
             self._hub.start()
-        socket = self._fleet.socket_path(self._name)
-        edge = self._start_edge(socket)
+        edge = self._start_edge()
         self._empty_bytes = directory_bytes(self._data / "memory")
         with (
-            Client(str(socket), tenant=TENANT, timeout_s=SETTLE_S + 30) as client,
+            self._client() as client,
             Journal(self._journal) as journal,
         ):
             empty = fmean(self._grades(client, self._plan.stream.fixed))
@@ -133,7 +138,14 @@ class ArmRun:
     def _journal(self) -> Path:
         return self._plan.directory / "journal.jsonl"
 
-    def _start_edge(self, socket: Path) -> Daemon:
+    @property
+    def _socket(self) -> str:
+        return str(self._fleet.socket_path(self._name))
+
+    def _client(self) -> Client:
+        return Client(self._socket, tenant=TENANT, timeout_s=SETTLE_S + 30)
+
+    def _start_edge(self) -> Daemon:
         arm, config = self._plan.arm, self._plan.directory / "edge.toml"
         link: dict[str, Value] = self._hub.link_table() if self._hub is not None else {}
         write_config(
@@ -147,8 +159,9 @@ class ArmRun:
                     "ladder": arm.ladder,
                     "eviction": arm.eviction,
                 },
-                "archive": {"mode": arm.archive},
-                "door": {"socket": str(socket)},
+                "archive": {"mode": arm.archive, "grace_s": GRACE_S},
+                "idle": {"window_s": NEVER_S, "patience_s": NEVER_S},
+                "door": {"socket": self._socket},
                 "link": link,
             },
         )
@@ -174,7 +187,7 @@ class ArmRun:
             swept = client.set_budget(bytes=budget, capability=self._capability)
             violations += self._violations("when the sweep was done", swept, swept["disk_bytes"], budget)
         if stage.number == HUB_DIES_IN_STAGE and self._hub is not None:
-            self._hub.kill_and_restart()
+            self._settle_while_the_hub_dies(self._hub, tally)
         self._settle(client, tally)
         report = client.budget()
         disk = directory_bytes(self._data / "memory")
@@ -262,6 +275,17 @@ class ArmRun:
                 if problem.code != Code.UNKNOWN_ID.value:
                     raise
         return same, len(written)
+
+    def _settle_while_the_hub_dies(self, hub: HubSite, tally: _Tally) -> None:
+        """A settle is under way, fetches and deltas with it, when the hub is killed."""
+        with (
+            self._client() as other,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            settling = pool.submit(other.settle, timeout_s=SETTLE_S)
+            self._fleet.pause(KILL_AFTER_S)
+            hub.kill_and_restart()
+            tally.add(settling.result())
 
     def _settle(self, client: Client, tally: _Tally) -> None:
         """Until nothing is left to promote or to archive; a link that is down is waited for."""
