@@ -48,7 +48,7 @@ bench-sweep: $(STAMP) ## Decide a sweep over a million entries, beside a heap
 	$(BIN)/python -m bench.sweep
 
 soak-crash: $(STAMP) ## 200 kill -9 during sweeps, promotions and writes
-	CRYSTALMEM_KILLS=200 $(BIN)/python -m pytest -W error --timeout 3600 tests/faults -k crash
+	$(BIN)/python -m tests.soak.crash --kills 200 --out out/bench/crash.json
 
 lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
 	$(BIN)/pip install --quiet uv

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Code, PermanentError
-from shared.host import files
 from shared.host.files import directory_bytes, lock_directory
 
 HOLDER = """
@@ -69,6 +68,6 @@ def test_a_file_that_vanishes_between_listing_and_stat_weighs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "stays").write_bytes(b"x" * 10)
-    listing = [(str(tmp_path), [], ["stays", "gone-wal"])]
-    monkeypatch.setattr(files.os, "walk", lambda _: iter(listing))
+    listing: list[tuple[str, list[str], list[str]]] = [(str(tmp_path), [], ["stays", "gone-wal"])]
+    monkeypatch.setattr("os.walk", lambda _: iter(listing))
     assert directory_bytes(tmp_path) == 10
