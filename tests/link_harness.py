@@ -158,11 +158,11 @@ def make_hub(
     generator: Generator | None = None,
     keys: KeyPair | None = None,
     edges: dict[str, Edge] | None = None,
-    rho: float = 0.1,
+    strict: bool = True,
 ) -> Hub:
     """A hub for a free loopback port, not started."""
     directory.mkdir(parents=True, exist_ok=True)
-    pair, rules = keys or new_pair(), Rules(rho, strict=True)
+    pair, rules = keys or new_pair(), Rules(0.1, strict=strict)
     app = HubApp(
         HubSettings(ANY_PORT, directory, pair, directory / "edges.toml", quota_bytes, rules),
         HubPorts(CLOCK, worker, gates or {}, generator),
