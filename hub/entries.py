@@ -30,10 +30,6 @@ class Entries:
         self._archive = archive
         self._tenant = tenant
 
-    def unname(self, edge: str) -> None:
-        """A new epoch: until it is created again, no entry has a number."""
-        self._database.execute("UPDATE entry SET number = NULL WHERE edge = ?", (edge,))
-
     def apply(self, edge: str, epoch: bytes, delta: Delta, outcome: Outcome) -> None:
         """Apply one delta; what it could not do stands in `outcome`."""
         if isinstance(delta, Created):
@@ -84,22 +80,22 @@ class Entries:
         )
 
     def _create(self, edge: str, epoch: bytes, delta: Created, outcome: Outcome) -> None:
-        if self._forgotten(epoch, delta.public_id):
-            outcome.forgotten.append(delta.seq)
-            return
         self._database.execute(
             "UPDATE entry SET number = NULL WHERE edge = ? AND number = ? AND public_id <> ?",
             (edge, delta.number, delta.public_id),
         )
+        if self._forgotten(epoch, delta.public_id):
+            outcome.forgotten.append(delta.seq)
+            return
         found = self._database.query_one(
-            "SELECT version, digest, number IS NOT NULL, creations FROM entry WHERE public_id = ?",
+            "SELECT version, digest, epoch, creations FROM entry WHERE public_id = ?",
             (delta.public_id,),
         )
         same = found is not None and found[:2] == (delta.version, delta.digest)
         if found is not None and not same:
             self._archive.drop(delta.public_id)
-        creations = found[3] + 1 if found is not None and same and found[2] else 1
-        self._write_entry(edge, delta, creations, keep_state=same)
+        creations = found[3] + 1 if found is not None and same and found[2] == epoch else 1
+        self._write_entry(edge, epoch, delta, creations, keep_state=same)
         if delta.original and not self._archive.put_original(delta.public_id, delta.original):
             outcome.not_archived.append(delta.seq)
 
@@ -112,9 +108,19 @@ class Entries:
         self._database.execute("DELETE FROM tombstone WHERE hash = ?", (hashed,))
         return False
 
-    def _write_entry(self, edge: str, delta: Created, creations: int, *, keep_state: bool) -> None:
+    def _write_entry(
+        self, edge: str, epoch: bytes, delta: Created, creations: int, *, keep_state: bool
+    ) -> None:
         values = (
-            *(edge, delta.number, delta.version, delta.kind, delta.memory_class, delta.created_wall_ns),
+            *(
+                edge,
+                delta.number,
+                epoch,
+                delta.version,
+                delta.kind,
+                delta.memory_class,
+                delta.created_wall_ns,
+            ),
             *(
                 delta.digest,
                 delta.value,
@@ -125,7 +131,7 @@ class Entries:
         )
         if keep_state:
             self._database.execute(
-                "UPDATE entry SET edge = ?, number = ?, version = ?, kind = ?, memory_class = ?,"
+                "UPDATE entry SET edge = ?, number = ?, epoch = ?, version = ?, kind = ?, memory_class = ?,"
                 " created_wall_ns = ?, digest = ?, value = ?, text_bytes = ?, links = ?, creations = ?"
                 " WHERE public_id = ?",
                 values,
@@ -133,9 +139,9 @@ class Entries:
             return
         self._database.execute("DELETE FROM entry WHERE public_id = ?", (delta.public_id,))
         self._database.execute(
-            "INSERT INTO entry (edge, number, version, kind, memory_class, created_wall_ns, digest, value,"
-            " text_bytes, links, creations, public_id, rung, overlay_rung, provenance)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry (edge, number, epoch, version, kind, memory_class, created_wall_ns, digest,"
+            " value, text_bytes, links, creations, public_id, rung, overlay_rung, provenance)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*values, Rung.FULL, Rung.FULL, Provenance.ORIGINAL.value),
         )
 

@@ -154,7 +154,6 @@ class TenantStore:
             self._database.execute(
                 "INSERT INTO retired_epoch (edge, epoch) VALUES (?, ?)", (edge, left.epoch)
             )
-            self._entries.unname(edge)
         start = Cursor(epoch)
         self._move(edge, start)
         return start

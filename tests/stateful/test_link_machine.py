@@ -221,7 +221,10 @@ class LinkMachine(RuleBasedStateMachine):
         try:
             self.converse(self.edge, [])
             self.drop_what_the_hub_knows_as_forgotten()
-            named = self.rows("SELECT number, public_id, version, digest FROM entry WHERE number IS NOT NULL")
+            named = self.rows(
+                "SELECT number, public_id, version, digest FROM entry"
+                " WHERE epoch = (SELECT epoch FROM cursor)"
+            )
             assert {row[0]: (row[2], row[3]) for row in named} == self.wanted
             assert all(row[1] == public_id(row[0]) for row in named)
             forgotten = {tombstone_hash(TENANT, public_id(number)) for number in range(1, 9)}

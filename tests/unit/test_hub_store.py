@@ -270,8 +270,7 @@ def test_a_new_version_drops_what_the_old_one_left(store: TenantStore, edge: Edg
 
 def test_a_number_names_one_entry(store: TenantStore, edge: Edge) -> None:
     edge.send(created(1, 7))
-    moved = msgspec.structs.replace(created(1, 7), public_id=public_id(70))
-    edge.send(moved)
+    edge.send(msgspec.structs.replace(created(1, 7), public_id=public_id(70)))
     assert entry(store, 7)["public_id"] == public_id(70)
     assert store._database.query("SELECT count(*) FROM entry WHERE number IS NULL") == [(1,)]
 
@@ -417,15 +416,26 @@ def test_within_an_epoch_an_id_may_be_used_again(store: TenantStore, edge: Edge)
     assert again.send(created(1, 7)).ack.forgotten == ()
 
 
-def test_a_new_epoch_renames_what_it_creates_and_keeps_the_rest(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7), created(2, 8), Residue(1, 7, 1, Rung.TRACE, 1, b"r"))
+def test_a_new_epoch_takes_over_what_it_creates_and_the_rest_stays_a_source(
+    store: TenantStore, edge: Edge
+) -> None:
+    edge.send(created(1, 7), created(2, 8), Residue(1, 7, 1, Rung.TRACE, 1, b"r"), Layers(1, 8, 1, 1, LAYERS))
     again = Edge(store, epoch=NEW_EPOCH)
     again.greet()
-    assert store._database.query("SELECT count(*) FROM entry WHERE number IS NOT NULL") == [(0,)]
     again.send(created(1, 7))
     row = entry(store, 7)
     assert (row["creations"], row["residue"]) == (1, b"r")  # equal digests are kept
-    assert store._database.query("SELECT public_id FROM entry WHERE number IS NULL") == [(public_id(8),)]
+    assert store._database.query("SELECT number FROM entry WHERE epoch = ?", (NEW_EPOCH,)) == [(7,)]
+    assert fetched(store, 8) == (LAYERS, b"")  # the edge may have it as a stub
+
+
+def test_a_forgotten_entry_does_not_lend_its_number_to_another(store: TenantStore, edge: Edge) -> None:
+    edge.send(created(1, 7), tombstone(7), msgspec.structs.replace(created(1, 9), number=7))
+    old_copy = Edge(store, epoch=NEW_EPOCH)
+    old_copy.greet()
+    applied = old_copy.send(created(1, 7), State(1, 7, 1, Rung.TRACE, Rung.TRACE, Provenance.EXACT, 0.1))
+    assert (applied.ack.forgotten, applied.skipped) == ((1,), 1)
+    assert entry(store, 7) == {}
 
 
 def test_an_epoch_that_was_left_is_fenced_and_suspected(store: TenantStore, edge: Edge) -> None:

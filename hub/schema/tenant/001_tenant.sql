@@ -25,12 +25,14 @@ CREATE TABLE retired_epoch (
     PRIMARY KEY (edge, epoch)
 ) WITHOUT ROWID;
 
--- Crystallized state. `number` is the edge's name for the entry in its present epoch; NULL: the edge has not
--- (yet) named it since. `creations` counts how often this version was applied in this epoch: 1, always.
+-- Crystallized state. `number` is the edge's name for the entry, NULL once another entry has it. `epoch` is
+-- the one that last created it: entries of an older epoch are what the edge no longer has, or has as a stub.
+-- `creations` counts how often this version was applied in its epoch: 1, always.
 CREATE TABLE entry (
     public_id BLOB PRIMARY KEY,
     edge TEXT NOT NULL,
     number INTEGER,
+    epoch BLOB NOT NULL,
     version INTEGER NOT NULL,
     kind INTEGER NOT NULL,
     memory_class INTEGER NOT NULL,
