@@ -36,11 +36,11 @@ class Dispatch:
         return len(self._plane.outbox)
 
     def sealed(self) -> bytes | None:
-        """The batch in flight, the same bytes until acked; the next where none is; None when nothing waits."""
+        """The batch in flight, the same bytes until acked, else the next; None when nothing waits."""
         return self._plane.outbox.seal(self._builder.build)
 
     def acked(self, ack: Ack) -> Acknowledged:
-        """A durable ack: rows go, layers that the hub kept become a source. An ack of another batch does nothing."""
+        """A durable ack: rows go, layers that the hub kept become a source. Another batch's ack does nothing."""
         if not self._plane.outbox.covers(ack):
             return Acknowledged()
         return self._settle(ack.chain, ack.generation, frozenset(ack.not_archived), frozenset(ack.forgotten))
@@ -54,24 +54,30 @@ class Dispatch:
         return True
 
     def fenced(self, hub_generation: int) -> None:
-        """This store ran from an old copy: new epoch, every live entry is told again, no archive is claimed."""
+        """This store ran from an old copy: new epoch, all live entries told again, no archive claimed."""
         self._restart(hub_generation)
 
     def resync(self, hub_generation: int) -> None:
         """The hub lost its tail: as fenced."""
         self._restart(hub_generation)
 
+    def lacking(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Exact entries whose layers the hub may hold and has not acknowledged, waiting ones included."""
+        plane = self._plane
+        if plane.archive in {None, ArchiveMode.NEVER} or not plane.ladder.lossy:
+            return ()
+        rows = plane.table.take([number for number in numbers if number in plane.table])
+        facts = rows["facts"]
+        wanted = ~lossy(facts["rung"]) & (facts["flags"] & (Flag.ARCHIVED | Flag.DAMAGED) == 0)
+        return tuple(rows["number"][wanted].tolist())
+
     def ship(self, numbers: Iterable[int]) -> int:
         """Archive ahead: queue the layers of exact entries that the hub lacks; how many were queued."""
         plane = self._plane
-        if plane.archive in {None, ArchiveMode.NEVER} or not plane.ladder.lossy:
-            return 0
-        rows = plane.table.take([number for number in numbers if number in plane.table])
-        facts = rows["facts"]
-        wanted = rows[~lossy(facts["rung"]) & (facts["flags"] & (Flag.ARCHIVED | Flag.DAMAGED) == 0)]
+        rows = plane.table.take(self.lacking(numbers))
         fresh = [
             (number, version)
-            for number, version in zip(wanted["number"].tolist(), wanted["version"].tolist(), strict=True)
+            for number, version in zip(rows["number"].tolist(), rows["version"].tolist(), strict=True)
             if not plane.outbox.waits(number, Op.LAYERS)
         ]
         if fresh:

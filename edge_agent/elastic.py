@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio
 
-from edge_agent.entries import ArchiveMode, StageTally
+from edge_agent.entries import ArchiveMode, EvictedEntry, StageTally
 from edge_agent.parts import Parts
 from edge_agent.sweep import Sweep, SweepPhase, SweepReport, SweepStep
 from edge_agent.sync import SyncLink
@@ -49,6 +49,7 @@ class Elastic:
             mode=options.mode,
             retention=options.retention,
         )
+        parts.store.witness_evictions(self._note_evictions)
 
     async def squeeze(self, headroom_bytes: int = 0) -> SweepReport:
         """Meet the budget in force; recalls are served between chunks. Call with the lock held."""
@@ -169,6 +170,10 @@ class Elastic:
         store = self._parts.store
         plan = self._sweep.plan(round(_AHEAD_SHARE * store.meta.budget_bytes))
         return store.link.ship(_sinking(plan))
+
+    def _note_evictions(self, gone: Sequence[EvictedEntry]) -> None:
+        parts = self._parts
+        parts.state.record_evictions(gone, parts.store.meta.stage, parts.clock.wall_ns())
 
     def _book(self, report: SweepReport) -> None:
         self._parts.state.record_sweep(report, self._parts.store.meta.stage, self._parts.clock.wall_ns())

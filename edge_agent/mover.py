@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -30,6 +30,8 @@ class Mover:
     def __init__(self, plane: Plane, reader: Reader) -> None:
         self._plane = plane
         self._reader = reader
+        self.witness: Callable[[Sequence[EvictedEntry]], None] = _nobody
+        """Told of evictions before they are committed: no crash may take an entry and its event."""
 
     def apply(self, targets: Mapping[int, Rung]) -> Applied:
         """Move live entries to a rung that their base can give; an overlay goes with any such move.
@@ -80,11 +82,7 @@ class Mover:
             for row in rows
             if int(row["facts"]["flags"]) & Flag.ARCHIVED and reason is not EvictionReason.FORGOTTEN
         }
-        with self._plane.journal.write() as change:
-            change.db.executemany("INSERT OR REPLACE INTO stub (number, stub) VALUES (?, ?)", stubs.items())
-            change.after(partial(self._plane.stubs.update, stubs))
-            self._remove(change, rows, forgotten=reason is EvictionReason.FORGOTTEN)
-        return tuple(
+        gone = tuple(
             EvictedEntry(
                 number,
                 row["id"].tobytes(),
@@ -96,6 +94,13 @@ class Mover:
             )
             for number, row in zip(rows["number"].tolist(), rows, strict=True)
         )
+        with self._plane.journal.write() as change:
+            change.db.executemany("INSERT OR REPLACE INTO stub (number, stub) VALUES (?, ?)", stubs.items())
+            change.after(partial(self._plane.stubs.update, stubs))
+            self._remove(change, rows, forgotten=reason is EvictionReason.FORGOTTEN)
+            if reason is not EvictionReason.FORGOTTEN:
+                self.witness(gone)
+        return gone
 
     def forget(self, number: int) -> EvictedEntry:
         """One entry goes for good: its block is rewritten first, so that no byte of it stays."""
@@ -311,6 +316,10 @@ def _lost_exact(before: Structured, rungs: Rungs) -> tuple[int, ...]:
     """Exact entries that went to a lossy rung before the hub had their layers."""
     exact = ~lossy(before["facts"]["rung"]) & (before["facts"]["flags"] & Flag.ARCHIVED == 0)
     return tuple(before["number"][exact & lossy(rungs)].tolist())
+
+
+def _nobody(_: Sequence[EvictedEntry]) -> None:
+    """Nobody keeps the books."""
 
 
 def _stub(row: np.void, value: float) -> bytes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from edge_agent.entries import EvictionReason, StageTally
+from edge_agent.entries import EvictedEntry, EvictionReason, StageTally
 from edge_agent.sweep import SweepReport
 from shared.host.db import Database, open_db
 from shared.host.files import directory_bytes
@@ -128,7 +128,7 @@ class State:
     # --- audit --------------------------------------------------------------------------------------------
 
     def record_sweep(self, report: SweepReport, stage: int, wall_ns: int) -> None:
-        """One record a sweep, and one event an eviction; a sweep that did nothing leaves none."""
+        """One record a sweep; one that did nothing leaves none."""
         if not (report.moves or report.evicted):
             return
         moves = np.array(
@@ -141,24 +141,29 @@ class State:
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (stage, report.price, report.guard_yielded, moves, lost, wall_ns),
             )
+        self._trim()
+
+    def record_evictions(self, gone: Sequence[EvictedEntry], stage: int, wall_ns: int) -> None:
+        """One event an eviction, on disk before the entry goes."""
+        rows = [
+            (
+                entry.number,
+                entry.public_id,
+                entry.kind,
+                entry.memory_class,
+                entry.value,
+                entry.reason.value,
+                stage,
+                wall_ns,
+            )
+            for entry in gone
+        ]
+        with self._db.write():
             self._db.executemany(
                 "INSERT OR REPLACE INTO eviction (number, id, kind, memory_class, value, reason, stage,"
                 " wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        gone.number,
-                        gone.public_id,
-                        gone.kind,
-                        gone.memory_class,
-                        gone.value,
-                        gone.reason.value,
-                        stage,
-                        wall_ns,
-                    )
-                    for gone in report.evicted
-                ],
+                rows,
             )
-        self._trim()
 
     def lost_exact(self) -> tuple[int, ...]:
         """Entries that lost their exact form before the hub had it, as far as the audit reaches back."""
@@ -188,9 +193,9 @@ class State:
             return
         with self._db.write():
             for table, key in (("sweep", "row"), ("eviction", "wall_ns")):
-                count = self._db.query(f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608 - fixed names
+                count = self._db.query(f"SELECT count(*) FROM {table}")[0][0]
                 self._db.execute(
-                    f"DELETE FROM {table} WHERE {key} IN"  # noqa: S608
+                    f"DELETE FROM {table} WHERE {key} IN"
                     f" (SELECT {key} FROM {table} ORDER BY {key} LIMIT ?)",
                     (math.ceil(_TRIM_SHARE * count),),
                 )

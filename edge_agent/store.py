@@ -5,7 +5,7 @@ Everything under `memory/` is budget. Reads are verified; a change and its outbo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -243,6 +243,10 @@ class Store:
     ) -> tuple[EvictedEntry, ...]:
         """Entries go; a stub stays where the hub has every layer."""
         return self._mover.evict(numbers, reason, values)
+
+    def witness_evictions(self, witness: Callable[[Sequence[EvictedEntry]], None]) -> None:
+        """Tell `witness` of every eviction (not of what is forgotten) before it is committed."""
+        self._mover.witness = witness
 
     def put_overlay(self, number: int, version: int, base_digest: bytes, overlay: Overlay) -> None:
         """Cover a base with an admitted draft made for exactly that base."""

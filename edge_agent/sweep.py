@@ -170,10 +170,9 @@ class Sweep:
         demoted = {move.number: move.to for move in plan.moves if move.to is not Rung.EVICTED}
         archived, missing = self._by_archive(demoted)
         yield from self._apply(SweepPhase.DEMOTE, archived)
-        if missing:
-            yield from self._grace(missing)
-            yield from self._apply(SweepPhase.DEMOTE, missing)
         evicted = [move.number for move in plan.moves if move.to is Rung.EVICTED]
+        yield from self._grace((*missing, *evicted))
+        yield from self._apply(SweepPhase.DEMOTE, missing)
         reason = EvictionReason.PRICED if self._mode is EvictionMode.PRICED else EvictionReason.BUDGET
         yield from self._evict(evicted, reason)
 
@@ -221,10 +220,12 @@ class Sweep:
             (missing if unarchived and to.lossy else safe)[number] = to
         return safe, missing
 
-    def _grace(self, missing: Mapping[int, Rung]) -> Iterator[SweepStep]:
+    def _grace(self, numbers: Sequence[int]) -> Iterator[SweepStep]:
         """While the link is up: ship what this round would lose and let the caller wait for acks."""
-        if self._pricing().archive and self._store.link.ship(missing):
-            yield SweepStep(SweepPhase.GRACE, tuple(missing))
+        link = self._store.link
+        if self._pricing().archive and (lacking := link.lacking(numbers)):
+            link.ship(lacking)
+            yield SweepStep(SweepPhase.GRACE, lacking)
 
     # --- chunks ---------------------------------------------------------------------------------------
 
