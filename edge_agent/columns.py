@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edge_agent.estimates import Estimates
 from edge_agent.plane import STUB_BYTES, Plane, beside_body_bytes, size_bytes, text_row_bytes
-from edge_agent.table import NO_OVERLAY, Flag, Structured, recalls_last_stage, shown_rungs
+from edge_agent.table import NO_LEVELS, NO_OVERLAY, Flag, Structured, recalls_last_stage, shown_rungs
 from shared.memory.energy import offered_sizes
 from shared.memory.model import Ladder, MemoryClass, Rung, SweepColumns
 from shared.memory.value import ValueColumns
@@ -61,7 +61,7 @@ def sweep_columns(plane: Plane, pricing: Pricing, estimates: Estimates) -> Sweep
 
 
 def packed_bytes(plane: Plane, estimates: Estimates) -> float:
-    """All content packed, dictionaries included: what a lossless squeeze would come to (the base of the demo's aims)."""
+    """All content packed, dictionaries included: what a lossless squeeze would come to."""
     if Rung.PACKED not in [spec.rung for spec in plane.ladder.rungs]:
         return 0.0
     facts = plane.table.rows()["facts"]
@@ -124,7 +124,8 @@ def _lowerable(plane: Plane, rows: Structured) -> NDArray[np.bool_]:
     able = np.zeros(len(rows), np.bool_)
     for kind, codec in plane.codecs.items():
         frozen = (facts["flags"] & Flag.ARCHIVED != 0) & (facts["rung"] <= Rung.PACKED)
-        able |= (facts["kind"] == kind) & ~(frozen & (facts["levelling"] != codec.levelling))
+        foreign = ~np.isin(facts["levelling"], (NO_LEVELS, codec.levelling))
+        able |= (facts["kind"] == kind) & ~(frozen & foreign)
     return able
 
 

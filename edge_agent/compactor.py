@@ -11,7 +11,7 @@ from edge_agent.plane import Plane
 from shared.memory.blocks import MAX_MEMBERS, MAX_TEXT_BYTES
 from shared.memory.model import Rung
 
-# A block this far below both limits packs badly; so few of them are left alone that nothing is written twice in vain.
+# A block this far below both limits packs badly; a few of them are let be, so that little is written twice.
 _SMALL_SHARE = 0.25
 _SMALL_BLOCKS = 4
 # Text rows of so many consecutive block numbers share pages.

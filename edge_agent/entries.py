@@ -66,7 +66,7 @@ class Heat:
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """One entry as held: `text` is what recall shows, `base_text` what is exact, `record` a lossy base's bytes."""
+    """One entry: `text` is what recall shows, `base_text` what is exact, `record` a lossy base's bytes."""
 
     number: int
     public_id: bytes
@@ -175,7 +175,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Applied:
-    """What a chunk of moves did. lost_exact: demoted before the hub had their layers. damaged: left where they are."""
+    """What a chunk did. lost_exact: demoted before the hub had their layers. damaged: left as they are."""
 
     moved: tuple[Moved, ...] = ()
     evicted: tuple[EvictedEntry, ...] = ()

@@ -70,12 +70,11 @@ class Graph:
             for other in numbers:
                 if other != number:
                     edges[other] = min(edges.pop(other, 0) + 1, _MOST)
-            strongest = sorted(edges.items(), key=lambda edge: -edge[1])[:MAX_EDGES]
-            # Among equals the newest stay: dicts keep order and the newest were put last.
-            if len(edges) > MAX_EDGES:
-                strongest = sorted(reversed(edges.items()), key=lambda edge: -edge[1])[:MAX_EDGES][::-1]
+            # The newest were put last; among equals they stay.
+            newest_first = list(reversed(edges))
+            strongest = sorted(newest_first, key=edges.__getitem__, reverse=True)[:MAX_EDGES]
             if strongest:
-                self._keep(change, number, dict(strongest))
+                self._keep(change, number, {other: edges[other] for other in reversed(strongest)})
 
     def drop(self, change: Transaction, numbers: Sequence[int]) -> None:
         """Entries went: theirs go too. Edges into them fade by being outnumbered."""

@@ -13,7 +13,7 @@ from edge_agent.entries import Applied, EvictedEntry, EvictionReason, Moved
 from edge_agent.outbox import Op
 from edge_agent.plane import Plane
 from edge_agent.reader import Base, Reader
-from edge_agent.table import NO_OVERLAY, STUB, Flag, Structured, lossy, packed_rows, shown_rungs
+from edge_agent.table import NO_LEVELS, NO_OVERLAY, STUB, Flag, Structured, lossy, packed_rows, shown_rungs
 from edge_agent.transaction import Transaction
 from shared.errors import Code, IntegrityError, PermanentError
 from shared.memory.blocks import BlockMember, runs
@@ -276,7 +276,7 @@ class Mover:
     def check_levels(self, row: np.void, levelling: int) -> None:
         """Levels whose layers the hub acknowledged are frozen."""
         held = int(row["facts"]["levelling"])
-        if int(row["facts"]["flags"]) & Flag.ARCHIVED and held != levelling:
+        if int(row["facts"]["flags"]) & Flag.ARCHIVED and held not in {NO_LEVELS, levelling}:
             raise PermanentError(
                 Code.LEVELS_FROZEN,
                 "the hub holds this entry's layers under another levelling",

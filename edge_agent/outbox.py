@@ -45,7 +45,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """What an ack settled: entries whose every layer is at the hub, and entries the hub knows as forgotten."""
+    """What an ack settled: entries the hub holds every layer of, and entries it knows as forgotten."""
 
     archived: tuple[int, ...] = ()
     forgotten: tuple[int, ...] = ()
@@ -117,7 +117,7 @@ class Outbox:
         return self._sent
 
     def settle(self, change: Transaction, chain: bytes, generation: int) -> tuple[Delta, ...]:
-        """The batch in flight was acked with this chain: its deltas; IntegrityError where the chain differs."""
+        """The batch in flight was acked with this chain: its deltas; IntegrityError where chains differ."""
         body = self._sent
         if body is None:
             return ()
@@ -152,7 +152,7 @@ class Outbox:
     def restart(
         self, change: Transaction, generation: int, rng: Rng, rows: Iterable[tuple[int, Op, int]]
     ) -> None:
-        """A new epoch: what was queued or in flight is void, (number, op, version) rows are queued instead."""
+        """A new epoch: what waited or flew is void, (number, op, version) rows are queued instead."""
         change.change(
             epoch=rng.bytes(EPOCH_BYTES), acked_seq=0, chain=wire.NO_CHAIN, hub_generation=generation
         )

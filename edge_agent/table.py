@@ -31,7 +31,7 @@ FACTS = np.dtype(
         ("flags", "u1"),
     ]
 )
-# The `heat` blob of an entry that was ever recalled. The two stage counts belong to `recall_stage` and the one before.
+# The `heat` blob of an entry that was ever recalled. Stage counts belong to `recall_stage` and the one before.
 HEAT = np.dtype(
     [
         ("influence", "<f4"),
@@ -63,6 +63,8 @@ ROW = np.dtype(
     ]
 )
 NO_OVERLAY = 255
+# `levelling` of an entry that was never levelled: the hub may hold its original, but no layer.
+NO_LEVELS = 0
 _COMPACT_BELOW = 0.5
 
 

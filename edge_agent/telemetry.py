@@ -41,7 +41,7 @@ class Telemetry:
         return recall.recall_id
 
     def graded(self, recall_id: bytes, outcome: float, influences: Mapping[int, float], tokens: int) -> None:
-        """Keep an outcome: new influence of the recall's entries, the window, the stage's tally; the id closes."""
+        """Keep an outcome: new influence of the recall's entries, window, stage tally; the id closes."""
         plane = self._plane
         if plane.recalls.get(recall_id) is None:
             raise InputError(Code.UNKNOWN_RECALL, "no such open recall", recall_id=recall_id.hex())

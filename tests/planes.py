@@ -1,4 +1,4 @@
-"""Memory planes for tests: a store in a temporary directory, a codec without a distiller, synthetic entries."""
+"""Memory planes for tests: stores in temporary directories, a codec without a distiller, made-up entries."""
 
 from __future__ import annotations
 

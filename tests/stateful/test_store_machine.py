@@ -159,7 +159,7 @@ class StoreMachine(RuleBasedStateMachine):
         hits = [(number, 1 / len(chosen)) for number in chosen]
         recall_id = self.store.record_recall(hits)
         if self.store.open_recall(recall_id) is not None:
-            self.store.record_outcome(recall_id, g, {number: g / 2 for number in chosen}, 10)
+            self.store.record_outcome(recall_id, g, dict.fromkeys(chosen, g / 2), 10)
             assert self.store.open_recall(recall_id) is None
 
     @rule()
