@@ -7,107 +7,41 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import msgspec
 import pytest
 import zmq
 import zmq.asyncio
 
-from edge_agent.link import Phase
 from hub import auth
 from hub.auth import AllowListFile, Edge, ZapHandler, prove_strangers_stay_out
 from hub.counters import Counters
 from shared.errors import Code, PermanentError, SecurityError
 from shared.host import sockets
-from shared.host.keys import KeyPair, new_pair
+from shared.host.keys import new_pair
 from shared.host.service import Pulse
 from shared.host.worker import WorkerThread
-from shared.memory.model import Rung
 from shared.scope import EdgeName, TenantName
 from shared.wire import (
     MAX_MESSAGE_BYTES,
-    NO_CHAIN,
     Ack,
-    Batch,
     BatchMessage,
-    EdgeMessage,
     Fetch,
-    Hello,
-    HubMessage,
-    Layer,
-    Layers,
     Ping,
     Pong,
-    Refused,
     Welcome,
     batch_message,
-    decode_from_hub,
     encode,
-    encode_batch,
 )
 from tests.link_harness import (
     CLOCK,
-    EDGE,
     TENANT,
-    Hub,
     ListOutbox,
-    created,
     link_to,
     make_hub,
-    public_id,
     running_hub,
     running_link,
     until,
 )
-
-EPOCH = b"e" * 16
-
-
-class RawEdge:
-    """A listed key with a free hand over its frames."""
-
-    def __init__(self, hub: Hub, pair: KeyPair, context: zmq.asyncio.Context) -> None:
-        self.socket = sockets.dealer(context, hub.app.endpoint, pair, hub.keys.public)
-
-    async def ask(self, *frames: bytes) -> HubMessage:
-        with anyio.fail_after(5):
-            await self.socket.send_multipart(list(frames))
-            return decode_from_hub((await self.socket.recv_multipart())[0])
-
-    async def say(self, message: EdgeMessage) -> HubMessage:
-        return await self.ask(encode(message))
-
-    async def greet(self, boot: bytes = b"b" * 16, **change: object) -> HubMessage:
-        hello = Hello(1, 1, b"s" * 16, TENANT, boot, EPOCH, 0, 0, NO_CHAIN, 0)
-        return await self.say(msgspec.structs.replace(hello, **change))
-
-    async def works(self) -> bool:
-        return await self.say(Ping(TENANT)) == Pong()
-
-
-@asynccontextmanager
-async def raw_edge(hub: Hub, pair: KeyPair) -> AsyncIterator[RawEdge]:
-    context = zmq.asyncio.Context()
-    edge = RawEdge(hub, pair, context)
-    try:
-        yield edge
-    finally:
-        edge.socket.close()
-        context.term()
-
-
-def batch(first: int, count: int, *, prev: int | None = None) -> bytes:
-    deltas = tuple(created(seq, seq) for seq in range(first, first + count))
-    return encode_batch(Batch(EPOCH, first - 1 if prev is None else prev, first + count - 1, deltas))
-
-
-def refused(hub: Hub, code: Code) -> int:
-    return hub.app.status().refused.get(code.value, 0)
-
-
-def code_of(reply: HubMessage) -> str:
-    assert isinstance(reply, Refused)
-    return reply.code
-
+from tests.raw_edge import RawEdge, batch, code_of, raw_edge, refused
 
 # --- who may come in --------------------------------------------------------------------------------
 
@@ -335,138 +269,3 @@ async def test_an_unknown_protocol_range_is_refused(tmp_path: Path) -> None:
     async with running_hub(tmp_path) as hub, raw_edge(hub, hub.admit()) as edge:
         reply = await edge.greet(protocol_min=2, protocol_max=9)
         assert code_of(reply) == Code.UNSUPPORTED_VERSION.value
-
-
-# --- two of a kind ------------------------------------------------------------------------------------
-
-
-async def test_the_newest_process_of_an_edge_wins_and_the_older_stops(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        pair = hub.admit()
-        older = link_to(hub, ListOutbox(), pair, boot=b"1" * 16)
-        newer = link_to(hub, ListOutbox(), pair, boot=b"2" * 16)
-        async with running_link(older):
-            await until(lambda: older.up)
-            async with running_link(newer):
-                await until(lambda: newer.up and older.status().phase == Phase.STOPPED.value)
-                assert older.status().code == Code.FENCED.value
-        assert hub.app.status().sessions == 1
-
-
-async def test_a_cloned_disk_fences_both_and_is_counted(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        pair = hub.admit()
-        first = link_to(hub, ListOutbox(epoch=b"1" * 16), pair, boot=b"1" * 16)
-        clone = link_to(hub, ListOutbox(epoch=b"2" * 16), pair, boot=b"2" * 16)
-        async with running_link(first):
-            await until(lambda: first.up)
-            async with running_link(clone):
-                await until(lambda: clone.status().phase == Phase.STOPPED.value)
-                await until(lambda: first.status().phase == Phase.STOPPED.value)
-        assert hub.app.status().clones == 1
-
-
-async def test_a_killed_edge_is_replaced_at_once(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        pair = hub.admit()
-        async with raw_edge(hub, pair) as edge:
-            assert isinstance(await edge.greet(boot=b"1" * 16), Welcome)
-        async with raw_edge(hub, pair) as edge:
-            reply = await edge.greet(boot=b"2" * 16, epoch=b"n" * 16)
-            assert isinstance(reply, Welcome)
-        assert hub.app.status().clones == 0
-
-
-# --- the link at work -----------------------------------------------------------------------------------
-
-
-async def test_the_link_sends_pauses_and_flushes(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        source = ListOutbox()
-        link = link_to(hub, source, hub.admit())
-        assert not await link.flush(0.01)
-        async with running_link(link):
-            await until(lambda: link.up)
-            for number in range(1, 11):
-                source.remember(number)
-            assert await link.flush(5)
-            assert (len(source.deltas), link.status().acked_seq, hub.app.status().deltas) == (0, 10, 10)
-            link.pause()
-            source.remember(11)
-            link.wake()
-            assert not await link.flush(0.01)
-            assert hub.app.status().deltas == 10
-            link.resume()
-            assert await link.flush(5)
-            assert hub.app.status().deltas == 11
-            status = link.status()
-            assert status.link_up_bytes > 500
-            assert status.link_down_bytes > 100
-        assert not link.up
-
-
-async def test_the_archive_answers_over_the_link(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        source = ListOutbox()
-        source.remember(1)
-        source.put(lambda seq: Layers(seq, 1, 1, 3, (Layer(Rung.PACKED, b"p"), Layer(Rung.TRACE, b"t"))))
-        link = link_to(hub, source, hub.admit())
-        async with running_link(link):
-            await until(lambda: link.up)
-            assert await link.flush(5)
-            entry = await link.fetch(1, 1)
-            assert (entry.public_id, entry.levelling) == (public_id(1), 3)
-            assert [(layer.rung_above, layer.payload) for layer in entry.layers] == [
-                (Rung.PACKED, b"p"),
-                (Rung.TRACE, b"t"),
-            ]
-            with pytest.raises(PermanentError) as caught:
-                await link.fetch(2, 1)
-            assert caught.value.code is Code.SOURCE_ABSENT
-            assert not link.generates
-
-
-async def test_an_old_copy_of_the_edge_is_fenced_and_comes_back_whole(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        pair, source = hub.admit(), ListOutbox()
-        async with running_link(link_to(hub, source, pair)) as link:
-            for number in range(1, 9):
-                source.remember(number)
-            await until(lambda: source.acked_seq == 8)
-            assert link.status().fences == 0
-        old = ListOutbox()
-        old.remember(1)
-        async with running_link(link_to(hub, old, pair, boot=b"o" * 16)) as link:
-            await until(lambda: link.up and not old.deltas)
-            assert (link.status().fences, old.fences) == (1, ["fenced"])
-
-
-async def test_a_hub_that_lost_its_files_gets_everything_again(tmp_path: Path) -> None:
-    source = ListOutbox()
-    async with running_hub(tmp_path / "first") as hub:
-        pair, keys, edges = hub.admit(), hub.keys, hub.edges
-        async with running_link(link_to(hub, source, pair)):
-            for number in range(1, 9):
-                source.remember(number)
-            await until(lambda: source.acked_seq == 8)
-    async with running_hub(tmp_path / "second", keys=keys, edges=edges) as hub:
-        async with running_link(link_to(hub, source, pair)) as link:
-            await until(lambda: link.up and not source.deltas)
-            assert (link.status().resyncs, source.fences) == (1, ["resync"])
-        assert hub.app.status().deltas == 8
-        assert source.generation == 2
-
-
-async def test_differing_digests_stop_both_sides(tmp_path: Path) -> None:
-    async with running_hub(tmp_path) as hub:
-        pair, source = hub.admit(), ListOutbox()
-        source.remember(1)
-        async with running_link(link_to(hub, source, pair)):
-            await until(lambda: source.acked_seq == 1)
-        source.chain = b"?" * 32
-        source.remember(2)
-        async with running_link(link_to(hub, source, pair)) as link:
-            await until(lambda: link.status().phase == Phase.ALARMED.value)
-            assert link.status().code == Code.CHAIN_MISMATCH.value
-        assert hub.app.status().deltas == 1
-        assert EDGE in hub.edges

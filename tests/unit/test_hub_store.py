@@ -1,4 +1,4 @@
-"""The hub's tenant file: the hello table, exactly-once apply, archive, tombstones, generations."""
+"""The hub's tenant file: exactly-once apply, deltas, archive."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ import msgspec
 import pytest
 
 from hub.entries import Entries, Outcome
-from hub.greeting import Cursor, judge
-from hub.store import Applied, TenantStore
-from shared.errors import Code, CrystalError, IntegrityError, PermanentError, SecurityError
+from hub.store import TenantStore
+from shared.errors import Code, IntegrityError
 from shared.memory.model import Provenance, Rung
-from shared.scope import TenantName, tombstone_hash
+from shared.scope import TenantName
 from shared.wire import (
     NO_CHAIN,
     Batch,
     Delta,
     Fetch,
-    Forgotten,
-    Hello,
     HelloVerdict,
     Layer,
     Layers,
@@ -29,47 +26,21 @@ from shared.wire import (
     encode_batch,
     next_chain,
 )
+from tests.hub_edge import (
+    EDGE,
+    EPOCH,
+    LAYERS,
+    NEW_EPOCH,
+    QUOTA_BYTES,
+    TENANT,
+    Edge,
+    absent,
+    entry,
+    fetched,
+    refusal,
+    total,
+)
 from tests.link_harness import created, digest, public_id
-
-TENANT = TenantName("tenant-1")
-EDGE = "edge-1"
-EPOCH = b"e" * 16
-NEW_EPOCH = b"n" * 16
-QUOTA_BYTES = 1000
-LAYERS = (Layer(Rung.PACKED, b"p" * 10), Layer(Rung.TRACE, b"t" * 5))
-
-
-class Edge:
-    """An edge that keeps its books: batches and hellos as an honest one makes them."""
-
-    def __init__(self, store: TenantStore, name: str = EDGE, epoch: bytes = EPOCH) -> None:
-        self.store, self.name, self.epoch = store, name, epoch
-        self.seq = self.acked_seq = 0
-        self.chain = NO_CHAIN
-        self.body = b""
-
-    def hello(self, **change: object) -> Hello:
-        plain = Hello(
-            1, 1, b"s" * 16, TENANT, b"b" * 16, self.epoch, self.seq, self.acked_seq, self.chain, generation=0
-        )
-        return msgspec.structs.replace(plain, **change)
-
-    def greet(self, **change: object) -> HelloVerdict:
-        return self.store.hello(self.name, self.hello(**change)).verdict
-
-    def batch(self, *deltas: Delta) -> bytes:
-        """The deltas with the next seqs, sealed."""
-        numbered = []
-        for delta in deltas:
-            self.seq += 1
-            numbered.append(msgspec.structs.replace(delta, seq=self.seq))
-        self.body = encode_batch(Batch(self.epoch, self.acked_seq, self.seq, tuple(numbered)))
-        return self.body
-
-    def send(self, *deltas: Delta) -> Applied:
-        applied = self.store.apply(self.name, self.batch(*deltas))
-        self.acked_seq, self.chain = applied.ack.last_seq, applied.ack.chain
-        return applied
 
 
 @pytest.fixture
@@ -84,62 +55,6 @@ def edge(store: TenantStore) -> Edge:
     edge = Edge(store)
     assert edge.greet() is HelloVerdict.CONTINUE
     return edge
-
-
-def entry(store: TenantStore, number: int) -> dict[str, object]:
-    names = "public_id, version, rung, overlay_rung, provenance, value, creations, residue_rung, residue"
-    rows = store._database.query(f"SELECT {names} FROM entry WHERE number = ?", (number,))
-    return dict(zip(names.split(", "), rows[0], strict=True)) if rows else {}
-
-
-def refusal(store: TenantStore, body: bytes, kind: type[CrystalError] = SecurityError) -> Code:
-    """The code with which a batch is refused; it must leave the file as it was."""
-    before = list(store._database._connection.iterdump())
-    with pytest.raises(kind) as caught:
-        store.apply(EDGE, body)
-    assert list(store._database._connection.iterdump()) == before
-    return caught.value.code
-
-
-# --- the hello table, as a pure decision ---------------------------------------------------------------
-
-
-CURSOR = Cursor(EPOCH, seq=10, chain=b"C" * 32, prev_chain=b"P" * 32)
-
-
-def _hello(acked: int, highest: int, chain: bytes, epoch: bytes = EPOCH) -> Hello:
-    return Hello(1, 1, b"s" * 16, TENANT, b"b" * 16, epoch, highest, acked, chain, 0)
-
-
-@pytest.mark.parametrize(
-    ("case", "hello", "cursor", "retired", "verdict"),
-    [
-        ("first ever", _hello(0, 5, NO_CHAIN), None, False, HelloVerdict.CONTINUE),
-        ("equal books", _hello(10, 10, b"C" * 32), CURSOR, False, HelloVerdict.CONTINUE),
-        ("equal books, more to send", _hello(10, 30, b"C" * 32), CURSOR, False, HelloVerdict.CONTINUE),
-        ("new epoch after a resync", _hello(0, 5, NO_CHAIN, NEW_EPOCH), CURSOR, False, HelloVerdict.CONTINUE),
-        ("ack lost", _hello(6, 12, b"P" * 32), CURSOR, False, HelloVerdict.AHEAD),
-        ("restored edge, fewer seqs", _hello(6, 9, b"P" * 32), CURSOR, False, HelloVerdict.FENCE),
-        ("restored edge, wrote on", _hello(3, 40, b"O" * 32), CURSOR, False, HelloVerdict.FENCE),
-        ("left epoch", _hello(0, 5, NO_CHAIN, NEW_EPOCH), CURSOR, True, HelloVerdict.FENCE),
-        ("left epoch, acked", _hello(4, 5, b"O" * 32, NEW_EPOCH), CURSOR, True, HelloVerdict.FENCE),
-        ("restored hub", _hello(12, 15, b"N" * 32), CURSOR, False, HelloVerdict.RESYNC),
-        ("empty hub", _hello(12, 15, b"N" * 32), None, False, HelloVerdict.RESYNC),
-        ("hub older than the epoch", _hello(3, 9, b"N" * 32, NEW_EPOCH), CURSOR, False, HelloVerdict.RESYNC),
-        ("other digest", _hello(10, 12, b"X" * 32), CURSOR, False, HelloVerdict.ALARM),
-        (
-            "alarm stays",
-            _hello(10, 12, b"C" * 32),
-            Cursor(EPOCH, 10, b"C" * 32, b"P" * 32, b"", alarmed=True),
-            False,
-            HelloVerdict.ALARM,
-        ),
-    ],
-)
-def test_the_hello_table(
-    case: str, hello: Hello, cursor: Cursor | None, *, retired: bool, verdict: HelloVerdict
-) -> None:
-    assert judge(hello, cursor, retired=retired) is verdict, case
 
 
 # --- exactly once ------------------------------------------------------------------------------------
@@ -284,17 +199,6 @@ def test_a_second_application_would_show(store: TenantStore, edge: Edge) -> None
 # --- archive ----------------------------------------------------------------------------------------------
 
 
-def fetched(store: TenantStore, number: int, version: int = 1) -> tuple[tuple[Layer, ...], bytes]:
-    archived = store.fetch(EDGE, Fetch(TENANT, 1, number, version))
-    return archived.layers, archived.original
-
-
-def absent(store: TenantStore, number: int, version: int = 1, edge: str = EDGE) -> bool:
-    with pytest.raises(PermanentError) as caught:
-        store.fetch(edge, Fetch(TENANT, 1, number, version))
-    return caught.value.code is Code.SOURCE_ABSENT
-
-
 def test_layers_come_back_with_everything_that_a_stub_needs(store: TenantStore, edge: Edge) -> None:
     whole = msgspec.structs.replace(created(1, 7), links=(3, 2**32 - 1))
     edge.send(whole, Layers(1, 7, 1, 4, LAYERS[1:]), Layers(1, 7, 1, 4, LAYERS[:1]))
@@ -357,14 +261,6 @@ def test_a_full_archive_still_shrinks(tmp_path: Path) -> None:
     smaller.close()
 
 
-def total(store: TenantStore) -> int:
-    sums = [
-        store._database.query(f"SELECT coalesce(sum(length(payload)), 0) FROM {table}")[0][0]
-        for table in ("layer", "original")
-    ]
-    return sum(sums)
-
-
 def test_levels_are_frozen_by_the_first_layer_within_an_epoch(store: TenantStore, edge: Edge) -> None:
     edge.send(created(1, 7), Layers(1, 7, 1, 1, LAYERS[:1]))
     other = edge.send(Layers(1, 7, 1, 2, LAYERS[1:]))
@@ -380,104 +276,3 @@ def test_a_new_epoch_may_level_anew(store: TenantStore, edge: Edge) -> None:
     assert applied.ack.not_archived == ()
     assert fetched(store, 7) == (LAYERS[1:], b"")
     assert store.archive.held_bytes == 5 == total(store)
-
-
-# --- epochs, tombstones, generations -----------------------------------------------------------------
-
-
-def tombstone(number: int, *, version: int = 1) -> Forgotten:
-    return Forgotten(1, number, version, tombstone_hash(TENANT, public_id(number)))
-
-
-def test_forgetting_leaves_a_hash_and_nothing_else(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7, original=b"secret"), Layers(1, 7, 1, 1, LAYERS), tombstone(7))
-    assert entry(store, 7) == {}
-    assert total(store) == store.archive.held_bytes == 0
-    edge.send(tombstone(99))  # the hub never knew it
-    assert store._database.query("SELECT count(*) FROM tombstone") == [(2,)]
-
-
-def test_forgotten_stays_forgotten_for_an_old_copy(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7), created(2, 8), tombstone(7))
-    old_copy = Edge(store, epoch=NEW_EPOCH)
-    old_copy.greet()
-    applied = old_copy.send(created(1, 7), created(2, 8))
-    assert applied.ack.forgotten == (1,)
-    assert entry(store, 7) == {}
-    assert entry(store, 8)["public_id"] == public_id(8)
-
-
-def test_within_an_epoch_an_id_may_be_used_again(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7), tombstone(7))
-    assert edge.send(created(1, 7)).ack.forgotten == ()
-    assert entry(store, 7)["creations"] == 1
-    again = Edge(store, epoch=NEW_EPOCH)
-    again.greet()
-    assert again.send(created(1, 7)).ack.forgotten == ()
-
-
-def test_a_new_epoch_takes_over_what_it_creates_and_the_rest_stays_a_source(
-    store: TenantStore, edge: Edge
-) -> None:
-    edge.send(created(1, 7), created(2, 8), Residue(1, 7, 1, Rung.TRACE, 1, b"r"), Layers(1, 8, 1, 1, LAYERS))
-    again = Edge(store, epoch=NEW_EPOCH)
-    again.greet()
-    again.send(created(1, 7))
-    row = entry(store, 7)
-    assert (row["creations"], row["residue"]) == (1, b"r")  # equal digests are kept
-    assert store._database.query("SELECT number FROM entry WHERE epoch = ?", (NEW_EPOCH,)) == [(7,)]
-    assert fetched(store, 8) == (LAYERS, b"")  # the edge may have it as a stub
-
-
-def test_a_forgotten_entry_does_not_lend_its_number_to_another(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7), tombstone(7), msgspec.structs.replace(created(1, 9), number=7))
-    old_copy = Edge(store, epoch=NEW_EPOCH)
-    old_copy.greet()
-    applied = old_copy.send(created(1, 7), State(1, 7, 1, Rung.TRACE, Rung.TRACE, Provenance.EXACT, 0.1))
-    assert (applied.ack.forgotten, applied.skipped) == ((1,), 1)
-    assert entry(store, 7) == {}
-
-
-def test_an_epoch_that_was_left_is_fenced_and_suspected(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7))
-    assert Edge(store, epoch=NEW_EPOCH).greet() is HelloVerdict.CONTINUE
-    standing = store.hello(EDGE, edge.hello())
-    assert (standing.verdict, standing.retired) == (HelloVerdict.FENCE, True)
-    assert refusal(store, edge.batch(created(1, 8))) is Code.STALE_EPOCH
-
-
-def test_a_hub_that_lost_its_tail_raises_its_generation(store: TenantStore, edge: Edge) -> None:
-    before = store.generation
-    edge.send(created(1, 7))
-    standing = store.hello(EDGE, edge.hello(acked_seq=5, highest_seq=5))
-    assert standing.verdict is HelloVerdict.RESYNC
-    assert standing.generation == store.generation == before + 1
-    assert store.apply(EDGE, edge.body).ack.generation == before + 1
-
-
-def test_a_lost_ack_is_seen_and_given_again(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7))
-    before = edge.hello()
-    ack = store.apply(EDGE, edge.batch(created(1, 8), Layers(1, 9, 1, 1, LAYERS))).ack
-    standing = store.hello(EDGE, msgspec.structs.replace(before, highest_seq=3))
-    assert (standing.verdict, standing.cursor) == (HelloVerdict.AHEAD, 3)
-    assert store.apply(EDGE, edge.body).ack == ack
-    assert ack.not_archived == (3,)
-
-
-def test_an_alarm_stops_the_stream_until_a_new_epoch(store: TenantStore, edge: Edge) -> None:
-    edge.send(created(1, 7))
-    assert edge.greet(chain=b"?" * 32) is HelloVerdict.ALARM
-    assert edge.greet() is HelloVerdict.ALARM
-    assert refusal(store, edge.batch(created(1, 8)), IntegrityError) is Code.CHAIN_MISMATCH
-    assert Edge(store, epoch=NEW_EPOCH).greet() is HelloVerdict.CONTINUE
-
-
-def test_edges_of_one_tenant_keep_their_own_books(store: TenantStore, edge: Edge) -> None:
-    other = Edge(store, name="edge-2", epoch=NEW_EPOCH)
-    assert other.greet() is HelloVerdict.CONTINUE
-    edge.send(created(1, 7))
-    other.send(msgspec.structs.replace(created(1, 7), public_id=public_id(70)))
-    rows = store._database.query("SELECT edge, number FROM entry ORDER BY edge")
-    assert rows == [("edge-1", 7), ("edge-2", 7)]
-    assert edge.greet() is HelloVerdict.CONTINUE
