@@ -1,4 +1,4 @@
-"""Twenty kills of one edge, four of its hub (`make soak-crash`: two hundred): nothing acknowledged is lost."""
+"""Twenty kills of one edge, four of its hub (`make soak-crash`: 200): nothing acknowledged is lost."""
 
 from __future__ import annotations
 
