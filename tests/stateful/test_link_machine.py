@@ -241,7 +241,7 @@ class LinkMachine(RuleBasedStateMachine):
     def converse(self, edge: ListOutbox, fates: list[Fate], *, greeted: bool = False) -> None:
         """One session: greet, send until nothing waits or the link fails."""
         channel = LossyChannel(self.hub, fates)
-        session = Session(channel, edge, b"b" * 16, LinkTimings(), LinkCounts())  # type: ignore[arg-type]
+        session = Session(channel, edge, b"b" * 16, LinkTimings(), LinkCounts())
         try:
             if greeted:
                 session._books, session._generation = run(edge.hello()), edge.generation

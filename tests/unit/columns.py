@@ -72,7 +72,9 @@ _TYPES = {
 
 def _typed(columns: dict[str, Any], rows: int, rungs: int) -> dict[str, Any]:
     types = {name: dtype for dtype, names in _TYPES.items() for name in names}
-    arrays = {name: np.asarray(column, types.get(name, np.float32)) for name, column in columns.items()}
+    arrays: dict[str, Any] = {
+        name: np.asarray(column, types.get(name, np.float32)) for name, column in columns.items()
+    }
     for name in ("size_bytes", "tokens", "draft_tokens"):
         if name in arrays:
             arrays[name] = arrays[name].reshape(rows, rungs)

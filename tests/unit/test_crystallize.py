@@ -34,7 +34,7 @@ ROW = [100.0, 40.0, 30.0, 20.0, 10.0]
 
 
 def swept(columns: SweepColumns, budget: float, mode: EvictionMode = LAST_RESORT) -> list[int]:
-    return decide(columns, PRODUCT, budget, mode, TAU).position.tolist()
+    return [int(rung) for rung in decide(columns, PRODUCT, budget, mode, TAU).position]
 
 
 def between(columns: SweepColumns, share: float) -> float:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from edge_agent.distill import PlainDistiller
 from shared.memory import gate, layers, spans
+from shared.memory.evidence import Evidence, Phrase
 from shared.memory.gate import Reason
 from shared.memory.invariants import Invariant, InvariantType
 from shared.memory.model import LADDERS, Ladder, Rung, RungSpec
@@ -252,11 +253,11 @@ def test_no_draft_with_a_swapped_pair_is_admitted(text: str) -> None:
 @pytest.mark.parametrize("text", [TRANSCRIPT, DIALOGUE])
 def test_no_draft_with_a_flipped_polarity_is_admitted(text: str) -> None:
     base = bases(text)[-1]
-    evidence = gate.Evidence(clauses(text))
+    evidence = Evidence(clauses(text))
     for claim in base.invariants:
         if claim.type in (InvariantType.TUPLE, InvariantType.OUTCOME):
             continue
-        phrase = gate.Phrase.of(base.trace[claim.spans[0]])
+        phrase = Phrase.of(base.trace[claim.spans[0]])
         assert any(evidence.positive(clause) is claim.positive for clause in evidence.clauses_with(phrase))
         flipped = base_of(*base.trace, claims=(Invariant(claim.type, claim.spans, not claim.positive),))
         found = {evidence.positive(clause) for clause in evidence.clauses_with(phrase)}

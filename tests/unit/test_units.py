@@ -37,7 +37,7 @@ def test_sizes_are_read(text: str | int, size: int) -> None:
 )
 def test_what_is_no_size_is_refused(text: object) -> None:
     with pytest.raises(InputError) as refused:
-        parse_bytes(text)  # type: ignore[arg-type]
+        parse_bytes(text)
     assert refused.value.code is Code.BAD_REQUEST
 
 
@@ -90,5 +90,5 @@ def test_a_number_is_a_number_of_seconds(given_number: float) -> None:
 )
 def test_what_is_no_duration_is_refused(text: object) -> None:
     with pytest.raises(InputError) as refused:
-        parse_seconds(text)  # type: ignore[arg-type]
+        parse_seconds(text)
     assert refused.value.code is Code.BAD_REQUEST
