@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 import anyio
 import zmq.asyncio
@@ -40,6 +41,8 @@ _ENDING = frozenset(
         Code.UNSUPPORTED_VERSION,
     )
 )
+Answer = Archived | DraftReply | Refused
+T = TypeVar("T")
 _PERMANENT = frozenset({Code.SOURCE_ABSENT, Code.NOT_FOUND})
 _KNOWN_CODES = {code.value: code for code in Code}
 
@@ -57,7 +60,7 @@ class Channel:
         self._on_failure = on_failure
         self._heard_mono_ns = clock.mono_ns()
         self._exchange: asyncio.Future[HubMessage] | None = None
-        self._requests: dict[int, asyncio.Future[HubMessage]] = {}
+        self._requests: dict[int, asyncio.Future[Answer]] = {}
 
     async def read(self) -> None:
         """Give every message to whom it is for, until the session ends. Never cancelled for a time-out."""
@@ -94,15 +97,14 @@ class Channel:
     async def request(self, message: Fetch | DraftAsk, timeout_s: float) -> Archived | DraftReply:
         """Send a question with its own number and wait for its answer; a refusal is raised."""
         self.check()
-        future = self._requests[message.request] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._requests[message.request] = future
         try:
             reply = await self._answered(message, future, timeout_s)
         finally:
             del self._requests[message.request]
         if isinstance(reply, Refused):
             raise refusal(reply)
-        if not isinstance(reply, (Archived, DraftReply)):
-            raise SecurityError(Code.MALFORMED, "not an answer to a request", got=type(reply).__name__)
         return reply
 
     def check(self) -> None:
@@ -130,9 +132,7 @@ class Channel:
         await self._socket.send(frame)
         self._counts.up_bytes += len(frame)
 
-    async def _answered(
-        self, message: EdgeMessage, future: asyncio.Future[HubMessage], timeout_s: float
-    ) -> HubMessage:
+    async def _answered(self, message: EdgeMessage, future: asyncio.Future[T], timeout_s: float) -> T:
         sent = False
         with anyio.move_on_after(timeout_s):
             # Waits while there is no connection: nothing queues towards an absent hub.
@@ -153,11 +153,16 @@ class Channel:
         if isinstance(message, Refused) and message.code in _ENDING:
             self.fail(refusal(message))
             return
-        request = message.request if isinstance(message, (Archived, DraftReply, Refused)) else 0
-        future = self._requests.get(request) if request else self._exchange
-        # Nobody waits: an answer that came too late. Its effect, if any, is asked for again.
-        if future is not None and not future.done():
-            future.set_result(message)
+        if isinstance(message, (Archived, DraftReply, Refused)) and message.request:
+            _settle(self._requests.get(message.request), message)
+        else:
+            _settle(self._exchange, message)
+
+
+def _settle(future: asyncio.Future[T] | None, message: T) -> None:
+    """Nobody waits for an answer that comes too late; what it told is asked for again."""
+    if future is not None and not future.done():
+        future.set_result(message)
 
 
 def refusal(refused: Refused) -> CrystalError:
