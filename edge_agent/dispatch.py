@@ -40,7 +40,7 @@ class Dispatch:
         return self._plane.outbox.seal(self._builder.build)
 
     def acked(self, ack: Ack) -> Acknowledged:
-        """A durable ack: rows go, layers that the hub kept become a source. Another batch's ack does nothing."""
+        """A durable ack: rows go, layers that the hub kept become a source. Any other ack does nothing."""
         if not self._plane.outbox.covers(ack):
             return Acknowledged()
         return self._settle(ack.chain, ack.generation, frozenset(ack.not_archived), frozenset(ack.forgotten))

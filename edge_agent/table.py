@@ -31,7 +31,7 @@ FACTS = np.dtype(
         ("flags", "u1"),
     ]
 )
-# The `heat` blob of an entry that was ever recalled. Stage counts belong to `recall_stage` and the one before.
+# The `heat` blob of an entry that was ever recalled; stage counts are of `recall_stage` and the one before.
 HEAT = np.dtype(
     [
         ("influence", "<f4"),

@@ -1,4 +1,4 @@
-"""The physical budget at 20 MB and 100 k entries: bytes leave the file, after partial sweeps in price order."""
+"""The physical budget at 20 MB and 100 k entries: bytes leave the file, even in price order."""
 
 from __future__ import annotations
 
