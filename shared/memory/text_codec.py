@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from shared.errors import Code, IntegrityError, PermanentError
@@ -12,6 +13,10 @@ from shared.memory.layers import Layer
 from shared.memory.model import Ladder, Rung
 from shared.memory.spans import Base, Levelled, Span
 from shared.ports import DroppedLayer, RungRecord, Verdict
+
+# A squeeze asks for an entry's base and its layers, an estimate for every rung: one distilling serves all.
+_RECENT_ORIGINALS = 256
+_LONGEST_RECENT = 8192
 
 
 class Distiller(Protocol):
@@ -37,6 +42,7 @@ class TextCodec:
 
     def __init__(self, distiller: Distiller) -> None:
         self._distiller = distiller
+        self._recent = lru_cache(maxsize=_RECENT_ORIGINALS)(self._distilled)
 
     @property
     def levelling(self) -> int:
@@ -109,6 +115,11 @@ class TextCodec:
         return gate.judge(layers.decode_record(record), draft, neighbours, strict=strict)
 
     def _whole(self, original: str, ladder: Ladder) -> Base:
+        if len(original) > _LONGEST_RECENT:
+            return self._distilled(original, ladder)
+        return self._recent(original, ladder)
+
+    def _distilled(self, original: str, ladder: Ladder) -> Base:
         return spans.whole(self._distiller.distil(original, ladder), self._distiller.version)
 
     def _join_all(self, dropped: Sequence[DroppedLayer]) -> Base:

@@ -169,6 +169,12 @@ def lines_run(text: str) -> int:
     return count
 
 
+def test_the_cost_is_linear_in_distinct_things() -> None:
+    small, large = (" ".join(f"thing {number}" for number in range(count)) for count in (150, 600))
+    DISTILLER.distil(small, PRODUCT)
+    assert lines_run(large) < 6 * lines_run(small)
+
+
 @pytest.mark.parametrize(
     "unit",
     [

@@ -128,6 +128,12 @@ def test_a_span_over_a_clause_end_must_stand_in_parts() -> None:
     assert reason(base, "She left for home.") == Reason.SPAN_MISSING
 
 
+def test_a_sentence_about_it_goes_on_about_the_same_thing() -> None:
+    assert len(clauses("The box 1 is open. In it, you see figs.")) == 1
+    assert len(clauses("The box 1 is open. In time, you see figs.")) == 2
+    assert len(clauses("The box 1 is open. In")) == 2
+
+
 def test_a_mark_without_words_is_never_entailed() -> None:
     base = base_of("...", claims=(span(0),))
     assert reason(base, "Words and words.") == Reason.SPAN_MISSING

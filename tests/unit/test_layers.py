@@ -182,7 +182,9 @@ HEAD = bytes.fromhex("01010600")
         HEAD + b"\x11not TRACE",  # shallower than the record's rung
         HEAD + b"\x1bgap before the first span",
         HEAD + b"\x1a\xff",
-        HEAD[:3] + bytes.fromhex("01100001"),  # an invariant without its span
+        HEAD + b"x\x1aA",
+        HEAD[:3] + bytes.fromhex("01100001"),  # an invariant where no span can be
+        HEAD[:3] + bytes.fromhex("01100201") + b"\x1aA",  # an invariant without its span
         HEAD[:3] + bytes.fromhex("01100081808080808080808001") + b"\x1aA",  # a varint of ten bytes
         HEAD[:3] + bytes.fromhex("018000") + b"\x1aA",  # a varint that is not the shortest
         HEAD[:3] + bytes.fromhex("01160001") + b"\x1aA",  # unknown type

@@ -89,6 +89,12 @@ def test_a_ladder_without_lossy_rungs_still_has_its_layers() -> None:
     assert TEXTS.join(dropped, LADDERS["packed"]) == TRANSCRIPT
 
 
+def test_a_long_text_comes_back_like_a_short_one() -> None:
+    text = TRANSCRIPT * 8
+    record = TEXTS.level(text, PRODUCT)
+    assert TEXTS.join_base(record, TEXTS.layers(text, PRODUCT), PRODUCT) == text
+
+
 def test_layers_from_a_base_are_the_layers_of_its_original() -> None:
     whole = TEXTS.layers(TRANSCRIPT, PRODUCT)
     for spec in PRODUCT.lossy:
