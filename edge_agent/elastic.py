@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
@@ -12,6 +13,7 @@ from edge_agent.parts import Parts
 from edge_agent.sweep import Sweep, SweepPhase, SweepReport, SweepStep
 from edge_agent.sync import SyncLink
 from shared import metrics
+from shared.errors import TransientError
 from shared.memory.model import EvictionMode, Rung, SweepPlan
 from shared.ports import Retention
 
@@ -59,7 +61,9 @@ class Elastic:
         """Finish the sweep, or bring in the log, that a crash left. Call with the lock held."""
         if self._parts.store.meta.target_pending:
             await self._run(self._sweep.resume())
-        else:
+            return
+        with suppress(TransientError):
+            # No sweep was promised: on a full disk recalls are served all the same.
             await self.keep_within()
 
     async def _run(self, steps: Iterator[SweepStep]) -> SweepReport:

@@ -10,9 +10,12 @@ from edge_agent.elastic import Elastic
 from edge_agent.parts import Parts
 from edge_agent.recovery import Recovery
 from edge_agent.sync import SyncLink
+from shared.errors import Code, TransientError
+from shared.host.log import clean, get_logger
 
 _TICK_S = 0.1
 _NS = 1_000_000_000
+_log = get_logger("idle")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Idle:
         self._archived = 0
         self._traffic = self._traffic_now()
         self._pending = True
+        self._last_problem: Code | None = None
 
     def recalled(self) -> None:
         """A recall is being served: background work gives way."""
@@ -69,16 +73,30 @@ class Idle:
         """The background loop; until cancelled."""
         while True:
             await self._parts.clock.sleep(_TICK_S)
-            await self._turn_stage()
-            if self._elastic.lock.statistics().locked:
-                continue
-            if self._quiet():
-                if self._pending or self._since_work_s() >= self._timings.pace_s:
-                    await self._work(self._interrupted, None)
-            elif self._since_work_s() >= self._timings.patience_s:
-                # No window for long: one entry, and the next after pace_s.
-                await self._work(_never, 1)
-                self._last_work_mono_ns -= round((self._timings.patience_s - self._timings.pace_s) * _NS)
+            try:
+                await self._tick()
+            except TransientError as problem:
+                self._put_off(problem)
+
+    async def _tick(self) -> None:
+        await self._turn_stage()
+        if self._elastic.lock.statistics().locked:
+            return
+        if self._quiet():
+            if self._pending or self._since_work_s() >= self._timings.pace_s:
+                await self._work(self._interrupted, None)
+        elif self._since_work_s() >= self._timings.patience_s:
+            # No window for long: one entry, and the next after pace_s.
+            await self._work(_never, 1)
+            self._last_work_mono_ns -= round((self._timings.patience_s - self._timings.pace_s) * _NS)
+
+    def _put_off(self, problem: TransientError) -> None:
+        """A full disk does not end the daemon: recalls go on, and the work is tried again at its pace."""
+        if problem.code is not self._last_problem:
+            _log.warning("idle work is put off", code=problem.code.value, reason=clean(str(problem), 500))
+        self._last_problem = problem.code
+        self._last_work_mono_ns = self._parts.clock.mono_ns()
+        self._pending = False
 
     async def settle(self, timeout_s: float) -> Settled:
         """Work until nothing moves any more; what was done since the last settle."""
@@ -112,6 +130,7 @@ class Idle:
             rose = await self._recovery.rise(give_way, most)
             queued = await self._elastic.archive_ahead()
         self._archived += queued
+        self._last_problem = None
         self._last_work_mono_ns = self._parts.clock.mono_ns()
         self._pending = moved or rose or queued > 0
 

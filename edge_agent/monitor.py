@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from edge_agent.retrieval import Found, Retrieval
 from edge_agent.store import Store
-from shared.errors import Code, InputError
+from shared.errors import Code, InputError, TransientError
 from shared.memory import value
 from shared.ports import Retention
 
@@ -36,12 +36,16 @@ class Monitor:
         self._graded: OrderedDict[bytes, None] = OrderedDict()
         self._read_bytes: OrderedDict[bytes, int] = OrderedDict()
 
-    def recall(self, query: str, k: int, max_bytes: int) -> tuple[bytes, Found]:
-        """A recorded recall: its id and its hits."""
+    def recall(self, query: str, k: int, max_bytes: int) -> tuple[bytes | None, Found]:
+        """A recorded recall: its id and its hits; no id where the disk takes no record."""
         found = self._retrieval.find(query, k, max_bytes)
         weights = value.weights([hit.score for hit in found.hits]).tolist()
         numbers = [hit.entry.number for hit in found.hits]
-        recall_id = self._store.record_recall(list(zip(numbers, weights, strict=True)))
+        try:
+            recall_id = self._store.record_recall(list(zip(numbers, weights, strict=True)))
+        except TransientError:
+            # A full disk may cost the grade, never the memory.
+            return None, found
         if self._retention is not None:
             self._retention.on_read(query, numbers, self._store.meta.event)
         read = len(query.encode()) + sum(len(hit.text.encode()) for hit in found.hits)

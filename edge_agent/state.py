@@ -183,9 +183,9 @@ class State:
         )
 
     def evicted_number(self, public_id: bytes) -> int | None:
-        """The number under which an id was evicted."""
-        row = self._db.query_one("SELECT number FROM eviction WHERE id = ?", (public_id,))
-        return None if row is None else int(row[0])
+        """The number under which an id was evicted last."""
+        row = self._db.query_one("SELECT max(number) FROM eviction WHERE id = ?", (public_id,))
+        return None if row is None or row[0] is None else int(row[0])
 
     def _trim(self) -> None:
         """Oldest audit first where the cap binds; the ledger and the stages stay."""

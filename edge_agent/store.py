@@ -6,6 +6,7 @@ Everything under `memory/` is budget. Reads are verified; a change and its outbo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,10 @@ from edge_agent.reader import Reader
 from edge_agent.restorer import Restorer
 from edge_agent.table import STUB, EntryTable
 from edge_agent.telemetry import Telemetry
+from edge_agent.trainer import Trainer
 from edge_agent.transaction import Meta
 from edge_agent.writer import Writer
-from shared.errors import Code, InputError
+from shared.errors import Code, InputError, TransientError
 from shared.memory.model import Kind, MemoryClass, Rung, SweepColumns
 from shared.memory.value import ValueColumns
 from shared.ports import Clock, Rng, RungCodec
@@ -62,6 +64,7 @@ class Store:
         self.account = Account(plane, self.estimates)
         """Every byte sum; `usage` is all of them at once."""
         self._writer = Writer(plane, self.account)
+        self._trainer = Trainer(plane, self._reader)
         self._builder = DeltaBuilder(plane, self._reader)
         self.link = Dispatch(plane, self._builder)
         """The outbox as the link sees it: state, sealed, acked, fenced, resync; and archive-ahead."""
@@ -81,7 +84,9 @@ class Store:
 
     def close(self) -> None:
         """Empty the WAL and close the file."""
-        self._plane.db.shrink()
+        with suppress(TransientError):
+            # On a full disk the log stays, as durable as the file.
+            self._plane.db.shrink()
         self._plane.db.close()
 
     # --- facts ------------------------------------------------------------------------------------
@@ -264,6 +269,16 @@ class Store:
         """Evicted entries that can come back, by number."""
         chosen = sorted(number for number in self._plane.stubs if number > after)[:limit]
         return tuple(_stub(number, self._plane.stubs[number]) for number in chosen)
+
+    def consider_dictionary(self, kind: Kind) -> None:
+        """Give a kind a dictionary where one pays for itself."""
+        verdict = self._trainer.consider(kind)
+        if verdict is not None and verdict.adopt:
+            self.estimates.forget(kind)
+
+    def retire_dictionaries(self) -> None:
+        """Drop those that no block needs."""
+        self._trainer.retire()
 
     def shrink(self) -> bool:
         """Give free pages back to the file system."""

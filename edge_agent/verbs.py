@@ -62,7 +62,7 @@ class Verbs:
         async with self._elastic.lock:
             references, unresolved = await self._parts.thread.run(self._references, public_id, body.links)
             entry = NewEntry(text, kind, memory_class, references, public_id, created)
-            await self._parts.thread.run(self._parts.store.check_new, public_id, text.encode())
+            await self._parts.thread.run(self._check_new, public_id, text.encode())
             await self._elastic.make_room(len(text.encode()))
             number = await self._parts.thread.run(self._write, entry)
         self._idle.wake_link()
@@ -72,20 +72,20 @@ class Verbs:
         """Hits within k and bytes; `record=False` changes nothing."""
         query = requests.checked_query(body.query)
         started = self._parts.clock.mono_ns()
+        recall_id: bytes | None = None
         if body.record:
             self._idle.recalled()
             recall_id, found = await self._parts.thread.run(
                 self._monitor.recall, query, body.k, body.max_bytes
             )
-            shown_id: str | None = recall_id.hex()
         else:
             found = await self._parts.thread.run(self._parts.retrieval.find, query, body.k, body.max_bytes)
-            shown_id = None
         metrics.RECALL_SECONDS.observe((self._parts.clock.mono_ns() - started) / 1e9)
+        unrecorded = ("not_recorded",) if body.record and recall_id is None else ()
         return answers.Recalled(
-            recall_id=shown_id,
+            recall_id=recall_id.hex() if recall_id is not None else None,
             hits=tuple(hit_view(hit) for hit in found.hits),
-            degraded=self._reporting.degraded(),
+            degraded=(*self._reporting.degraded(), *unrecorded),
             shortcut=found.shortcut,
             over_budget=bool(self._parts.store.meta.target_pending),
         )
@@ -152,8 +152,10 @@ class Verbs:
         if (body.id is None) == (body.number is None):
             raise InputError(Code.BAD_REQUEST, "give exactly one of id and number")
         async with self._elastic.lock:
-            number = body.number if body.number is not None else await self._parts.thread.run(
-                self._reporting.number_for_restore, parse_id(body.id or "")
+            number = (
+                body.number
+                if body.number is not None
+                else await self._parts.thread.run(self._reporting.number_for_restore, parse_id(body.id or ""))
             )
             rung = await self._recovery.restore(number)
             public_id = await self._parts.thread.run(self._parts.store.id_of, number)
@@ -168,6 +170,19 @@ class Verbs:
         await self._parts.thread.run(self._reporting.refresh_metrics)
 
     # --- store's thread -------------------------------------------------------------------------------------
+
+    def _check_new(self, public_id: bytes, text: bytes) -> None:
+        self._parts.store.check_new(public_id, text)
+        number = self._parts.state.evicted_number(public_id)
+        if number is not None and number in self._parts.store.plane.stubs:
+            # The hub keeps one entry an id: a new one would replace the archive of the evicted one.
+            raise InputError(
+                Code.DUPLICATE_ID,
+                "an evicted entry with this id can still come back",
+                id=public_id.hex(),
+                number=number,
+                hint="Restore it, or choose another id",
+            )
 
     def _write(self, entry: NewEntry) -> int:
         number = self._parts.store.add(entry)

@@ -49,3 +49,6 @@ CREATE TABLE eviction (
     stage INTEGER NOT NULL,
     wall_ns INTEGER NOT NULL
 );
+
+-- A write asks whether its id was evicted.
+CREATE INDEX eviction_id ON eviction (id);
