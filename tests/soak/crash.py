@@ -91,14 +91,19 @@ class Driver:
         self.newest.clear()
         fired: list[str] = []
 
+        delay_s = self._rng.uniform(0.0, self._took_s[wanted])
+
         def strike() -> None:
+            if wanted == "sweep":
+                self._await_pending()
+            time.sleep(delay_s)
             doing = self.doing
             kill()
             fired.append(doing)
 
-        timer = threading.Timer(self._rng.uniform(0.0, self._took_s[wanted]), strike)
+        striker = threading.Thread(target=strike)
         with self.edge.client() as client, suppress(_GoneError):
-            timer.start()
+            striker.start()
             started = time.monotonic()
             self._do(client, wanted)
             # It was through before the kill came: the next one of its kind is struck in its own time.
@@ -106,8 +111,15 @@ class Driver:
             while not fired:
                 self._write(client)
                 self._serve(client)
-        timer.join()
+        striker.join()
         return fired[0]
+
+    def _await_pending(self) -> None:
+        """From here on the sweep is under way, however slow the machine is; none may come at all."""
+        for _ in range(200):
+            if target_pending(self.edge):
+                return
+            time.sleep(0.01)
 
     # --- operations -------------------------------------------------------------------------------------
 
