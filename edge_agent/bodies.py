@@ -52,7 +52,7 @@ class Bodies:
     def __init__(self, database: Database, dictionaries: Dictionaries, *, level: int) -> None:
         self._db = database
         self._dictionaries = dictionaries
-        self._level = level
+        self.level = level
         self._cache: OrderedDict[int, dict[int, bytes]] = OrderedDict()
         self.blocks: dict[int, Block] = {}
         self.verify_failures = 0
@@ -121,7 +121,7 @@ class Bodies:
     ) -> tuple[int, Block]:
         """A new packed block of live members; `text_bytes` is their original text."""
         dictionary = self._dictionaries.current(kind) if coded else None
-        packed = pack_block(members, level=self._level, dictionary=dictionary, coded=coded)
+        packed = pack_block(members, level=self.level, dictionary=dictionary, coded=coded)
         self.verify_failures += packed.verify_failures
         number = change.count("next_block")
         change.db.execute(

@@ -76,6 +76,10 @@ class Estimates:
         """The ratio for each row's kind."""
         return self._ratios[rung][kinds]
 
+    def forget(self, kind: Kind) -> None:
+        """A dictionary came: what was sampled without it says too much."""
+        self._sampled_at.pop(kind, None)
+
     def _ratio(self, held: _Held, kind: Kind, rung: Rung) -> float:
         sampled = self._sampled.get((kind, rung))
         if held.entries[kind, rung] >= _MEASURED_ENTRIES:

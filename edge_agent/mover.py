@@ -52,8 +52,7 @@ class Mover:
             self.leave(change, before[moving])
             self.save(change, after)
             self._tell_moved(change, before, rungs)
-        if damaged:
-            self._reader.mark_damaged(damaged)
+        self._reader.note_damage(damaged)
         return Applied(_moved(before, rungs), (), _lost_exact(before, rungs), tuple(damaged))
 
     def rewrite(self, numbers: Iterable[int]) -> Applied:
@@ -68,8 +67,7 @@ class Mover:
             self.place(change, after, np.ones(len(after), np.bool_), rungs, bases)
             self.leave(change, before)
             self.save(change, after)
-        if damaged:
-            self._reader.mark_damaged(damaged)
+        self._reader.note_damage(damaged)
         return Applied(damaged=tuple(damaged))
 
     def evict(
@@ -236,15 +234,17 @@ class Mover:
             (int(row["number"]), tombstone_hash(self._plane.journal.meta.tenant, row["id"].tobytes())),
         )
 
-    def _bases(self, rows: Structured, rungs: Rungs | None) -> tuple[dict[int, Base], list[int]]:
-        """Verified bases by number of the rows that will be written anew, and the damaged ones among them."""
+    def _bases(
+        self, rows: Structured, rungs: Rungs | None
+    ) -> tuple[dict[int, Base], dict[int, IntegrityError]]:
+        """Verified bases by number of the rows to be written anew, and what is wrong with the others."""
         wanted = rows if rungs is None else rows[rows["facts"]["rung"] != rungs]
         bases: dict[int, Base] = {}
-        damaged: list[int] = []
+        damaged: dict[int, IntegrityError] = {}
         numbers = wanted["number"].tolist()
         for position, base in self._reader.bases(wanted):
             if isinstance(base, IntegrityError):
-                damaged.append(numbers[position])
+                damaged[numbers[position]] = base
             else:
                 bases[numbers[position]] = base
         return bases, damaged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +72,7 @@ class Reader:
         """The exact base of a row; a damaged one is marked before the error leaves."""
         _, found = next(self.bases(row.reshape(1)))
         if isinstance(found, IntegrityError):
-            self.mark_damaged([int(row["number"])])
+            self.note_damage({int(row["number"]): found})
             raise found
         return found
 
@@ -111,8 +111,11 @@ class Reader:
             elif isinstance(base, Base):
                 yield number, self._render(rows[position], base)
 
-    def mark_damaged(self, numbers: Sequence[int]) -> None:
-        """Remember that these entries failed their check: never served, never rewritten."""
+    def note_damage(self, problems: Mapping[int, IntegrityError]) -> None:
+        """Mark entries that failed their check: never served. A missing dictionary may come back."""
+        numbers = [number for number, problem in problems.items() if problem.code is Code.CORRUPT]
+        if not numbers:
+            return
         rows = self._plane.table.take(numbers)
         rows["facts"]["flags"] |= np.uint8(Flag.DAMAGED)
         with self._plane.journal.write() as change:

@@ -97,7 +97,9 @@ class Restorer:
                 hint="Nothing was changed",
             )
         facts = row["facts"]
-        if held is not None and to >= int(facts["rung"]):
+        damaged = bool(int(facts["flags"]) & Flag.DAMAGED)
+        facts["flags"] = int(facts["flags"]) & ~Flag.DAMAGED
+        if held is not None and to >= int(facts["rung"]) and not damaged:
             raise PermanentError(Code.INTERNAL, "a restore goes up", number=item.number, to=to.name)
         if to.lossy:
             self._mover.check_levels(row, self._plane.codecs[Kind(int(facts["kind"]))].levelling)

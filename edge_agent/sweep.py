@@ -137,6 +137,7 @@ class Sweep:
             if steered is None or (self._done == before and steered >= target):
                 break
             target = steered
+        store.retire_dictionaries()
         store.budget_met()
         store.shrink()
         report.usage = store.usage()
@@ -162,7 +163,7 @@ class Sweep:
         plan = self._plan(target)
         lossless = [move.number for move in plan.moves if move.origin is Rung.FULL]
         if lossless and self._packs:
-            yield from self._apply(SweepPhase.PACK, dict.fromkeys(lossless, Rung.PACKED))
+            yield from self._pack(lossless)
             # Estimates have become measurements: most plans end here with nothing lost.
             plan = self._plan(target)
         self.report.price = max(self.report.price, plan.water_level)
@@ -182,7 +183,7 @@ class Sweep:
         if store.account.logical_bytes() > target and self._packs:
             rows = store.table.rows()
             full = rows["number"][rows["facts"]["rung"] == Rung.FULL].tolist()
-            yield from self._apply(SweepPhase.PACK, dict.fromkeys(full, Rung.PACKED))
+            yield from self._pack(full)
         while (excess := store.account.logical_bytes() - target) > 0:
             self._plan_values()
             report = policy.enforce(_retained(store, self._values), excess, store.meta.event)
@@ -190,6 +191,12 @@ class Sweep:
             if not known:
                 return
             yield from self._evict(known, EvictionReason.POLICY)
+
+    def _pack(self, numbers: Sequence[int]) -> Iterator[SweepStep]:
+        """The first pack of a kind is when its dictionary is trained, if one pays."""
+        for kind in np.unique(self._store.table.take(numbers)["facts"]["kind"]).tolist():
+            self._store.consider_dictionary(Kind(kind))
+        yield from self._apply(SweepPhase.PACK, dict.fromkeys(numbers, Rung.PACKED))
 
     def _plan(self, target: float) -> SweepPlan:
         """Crystallize over the entries: the target less what belongs to none of them."""

@@ -161,6 +161,18 @@ def test_a_restore_is_checked_whole_before_anything_changes(store: Store) -> Non
         store.restore_exact([ExactText(good, texts[good])], Rung.TRACE)
 
 
+def test_a_damaged_entry_is_made_whole_by_a_restore(store: Store) -> None:
+    texts = fill(store, 2, 300)
+    hurt = next(iter(texts))
+    block = int(store.table.take([hurt])["facts"]["block"][0])
+    store.plane.db.execute("UPDATE block SET body = 'other' WHERE number = ?", (block,))
+    with refused_with(Code.CORRUPT):
+        store.read(hurt)
+    store.restore_exact([ExactText(hurt, texts[hurt])], Rung.PACKED)
+    assert dict(store.texts(texts)) == texts
+    assert not (store.table.take([hurt])["facts"]["flags"] & 1).any()
+
+
 def test_levels_are_frozen_once_the_hub_has_layers(tmp_path: Path) -> None:
     with closing(open_store(tmp_path / "memory", archive=ArchiveMode.DEMOTED)) as store:
         shipped, kept = fill(store, 2, 300)
