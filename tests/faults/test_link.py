@@ -126,6 +126,20 @@ async def test_a_peer_may_not_choose_its_routing_id(tmp_path: Path) -> None:
         context.term()
 
 
+async def test_without_an_answer_to_zap_nobody_comes_in() -> None:
+    """libzmq's default would let everybody in (zeromq/libzmq#2594)."""
+    context = zmq.asyncio.Context()
+    pair = new_pair()
+    router = sockets.router(context, "tcp://127.0.0.1:*", pair)
+    edge = sockets.stranger(context, pair.public)
+    edge.connect(sockets.bound_endpoint(router))
+    edge.send(b"hello")
+    assert await router.poll(300) == 0
+    edge.close()
+    router.close()
+    context.term()
+
+
 # --- the self-test ----------------------------------------------------------------------------------
 
 

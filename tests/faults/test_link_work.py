@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from edge_agent.link import Phase
@@ -82,8 +83,9 @@ async def test_the_link_sends_pauses_and_flushes(tmp_path: Path) -> None:
             link.pause()
             source.remember(11)
             link.wake()
+            await anyio.sleep(0.05)
             assert not await link.flush(0.01)
-            assert hub.app.status().deltas == 10
+            assert (source.sent, hub.app.status().deltas) == (None, 10)
             link.resume()
             assert await link.flush(5)
             assert hub.app.status().deltas == 11
