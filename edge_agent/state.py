@@ -61,9 +61,7 @@ class State:
     def end_stage(self, tally: StageTally, b: float, measured: float | None, wall_ns: int) -> None:
         """The loop point of a stage: graded outcomes of its own, and the capability its caller measured."""
         point = graded_point(tally, b)
-        capability, low, high = (
-            (None, None, None) if point is None else (point.capability, *point.interval)
-        )
+        capability, low, high = (None, None, None) if point is None else (point.capability, *point.interval)
         with self._db.write():
             self._db.execute(
                 "INSERT OR REPLACE INTO stage"
@@ -188,22 +186,26 @@ class State:
         return None if row is None or row[0] is None else int(row[0])
 
     def _trim(self) -> None:
-        """Oldest audit first where the cap binds; the ledger and the stages stay."""
-        if directory_bytes(self._db.path.parent) <= self._max_bytes:
-            return
+        """Oldest audit first while the cap binds; the ledger and the stages stay."""
+        while directory_bytes(self._db.path.parent) > self._max_bytes and self._drop_oldest():
+            self._db.shrink()
+
+    def _drop_oldest(self) -> int:
+        """Drop a share of the audit; how many rows went."""
+        gone = 0
         with self._db.write():
-            for table, key in (("sweep", "row"), ("eviction", "wall_ns")):
+            for table, key, order in (("sweep", "row", "row"), ("eviction", "number", "wall_ns, number")):
                 count = self._db.query(f"SELECT count(*) FROM {table}")[0][0]
-                self._db.execute(
+                gone += self._db.execute(
                     f"DELETE FROM {table} WHERE {key} IN"
-                    f" (SELECT {key} FROM {table} ORDER BY {key} LIMIT ?)",
+                    f" (SELECT {key} FROM {table} ORDER BY {order} LIMIT ?)",
                     (math.ceil(_TRIM_SHARE * count),),
                 )
-        self._db.shrink()
+        return gone
 
 
 def graded_point(tally: StageTally, b: float) -> LoopPoint | None:
-    """C = mean graded outcome x 100 with a Wilson interval (outcomes in [0, 1] vary no more than 0 and 1 do)."""
+    """C = mean graded outcome x 100, Wilson interval (outcomes in [0, 1] vary no more than 0 and 1 do)."""
     n = tally.grades
     if n == 0:
         return None
