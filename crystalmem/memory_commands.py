@@ -9,9 +9,9 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+from crystalmem_client import Client, CrystalMemError
 
 from crystalmem.printing import print_budget, print_plan, print_status
-from crystalmem_client import Client, CrystalMemError
 from shared.errors import CrystalError
 from shared.units import format_bytes, parse_bytes
 
@@ -51,7 +51,7 @@ def call(
     verb: Callable[[Client], Any],
     show: Callable[[Any], None],
 ) -> None:
-    """Run one verb and print its answer; a refusal goes to stderr with its hint, exit code 2 (3: no daemon)."""
+    """Run one verb, print its answer; a refusal goes to stderr with its hint, exit code 2 (3: no daemon)."""
     try:
         with Client(socket, tenant=tenant) as client:
             answer = verb(client)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
+import socket as socketlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -200,17 +201,20 @@ async def serve(verbs: Verbs, socket: Path, door: DoorConfig) -> AsyncIterator[N
     if door.listen:
         token = _read_token(Path(door.token_file).expanduser())
         runners.append(web.AppRunner(build(verbs, token), access_log=None, shutdown_timeout=_SHUTDOWN_S))
+    ours = False
     try:
         for runner in runners:
             await runner.setup()
         await _listen_unix(runners[0], socket)
+        ours = True
         if door.listen:
             await _listen_loopback(runners[1], door.listen)
         yield
     finally:
         for runner in runners:
             await runner.cleanup()
-        socket.unlink(missing_ok=True)
+        if ours:
+            socket.unlink(missing_ok=True)
 
 
 async def _listen_unix(runner: web.AppRunner, socket: Path) -> None:
@@ -223,14 +227,30 @@ async def _listen_unix(runner: web.AppRunner, socket: Path) -> None:
             hint="Set door.socket to a shorter path",
         )
     socket.parent.mkdir(parents=True, exist_ok=True)
+    _clear(socket)
     # Nobody may connect between bind and chmod: the socket is made closed, then opened to the group.
-    socket.unlink(missing_ok=True)
     before = os.umask(0o177)
     try:
         await web.UnixSite(runner, str(socket)).start()
     finally:
         os.umask(before)
     socket.chmod(SOCKET_MODE)
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket that a killed daemon left; one that somebody serves is theirs."""
+    with contextlib.closing(socketlib.socket(socketlib.AF_UNIX, socketlib.SOCK_STREAM)) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            path.unlink(missing_ok=True)
+            return
+    raise PermanentError(
+        Code.BAD_CONFIG,
+        "another daemon serves this socket",
+        path=str(path),
+        hint="Stop it, or set door.socket to another path",
+    )
 
 
 async def _listen_loopback(runner: web.AppRunner, listen: str) -> None:

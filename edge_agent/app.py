@@ -103,7 +103,11 @@ class EdgeApp:
         elastic = Elastic(parts, link, self._elastic_options())
         strict = config.memory.gate == "strict"
         drafting = Drafting(parts, link, rho=config.memory.rho, strict=strict)
-        limits = RecoveryLimits(config.memory.rho, config.archive.bytes_per_stage or float("inf"))
+        limits = RecoveryLimits(
+            rho=config.memory.rho,
+            archive_bytes_per_stage=config.archive.bytes_per_stage or float("inf"),
+            rises=ports.retention is None,
+        )
         recovery = Recovery(parts, link, drafting, limits)
         idle = Idle(parts, elastic, recovery, link, self._idle_timings())
         reporting = Reporting(parts, self._identity(), _status_of(link))
@@ -113,7 +117,7 @@ class EdgeApp:
             async with elastic.lock:
                 # Recalls are answered meanwhile and say over_budget.
                 await elastic.resume()
-            workers = [_Worker("idle", idle.run)] if ports.retention is None else []
+            workers = [_Worker("idle", idle.run)]
             if link is not None:
                 workers.append(_Worker("link", link.run))
             for worker in workers:

@@ -34,6 +34,18 @@ class _Traffic:
     down_bytes: int
 
 
+@dataclass(frozen=True)
+class _Situation:
+    """What background work depends on: the same situation leaves nothing new to do."""
+
+    event: int
+    stage: int
+    budget_bytes: int
+    acked_seq: int
+    link_up: bool
+    generates: bool
+
+
 class Idle:
     """Decides when background work may run. A recall closes the window at once."""
 
@@ -52,7 +64,7 @@ class Idle:
         self._seen_stage = parts.store.meta.stage
         self._archived = 0
         self._traffic = self._traffic_now()
-        self._pending = True
+        self._done_for: _Situation | None = None
         self._last_problem: Code | None = None
 
     def recalled(self) -> None:
@@ -60,8 +72,9 @@ class Idle:
         self._last_recall_mono_ns = self._parts.clock.mono_ns()
 
     def wake(self) -> None:
-        """Something changed that may let entries rise."""
-        self._pending = True
+        """Something changed that may let entries rise: look at the next idle tick."""
+        self._done_for = None
+        self._last_work_mono_ns -= round(self._timings.pace_s * _NS)
         self.wake_link()
 
     def wake_link(self) -> None:
@@ -82,13 +95,13 @@ class Idle:
         await self._turn_stage()
         if self._elastic.lock.statistics().locked:
             return
-        if self._quiet():
-            if self._pending or self._since_work_s() >= self._timings.pace_s:
-                await self._work(self._interrupted, None)
-        elif self._since_work_s() >= self._timings.patience_s:
-            # No window for long: one entry, and the next after pace_s.
-            await self._work(_never, 1)
-            self._last_work_mono_ns -= round((self._timings.patience_s - self._timings.pace_s) * _NS)
+        if self._interrupted():
+            if self._since_work_s() >= self._timings.patience_s:
+                # No window for long: one entry, and the next after pace_s.
+                await self._work(_never, 1)
+                self._last_work_mono_ns -= round((self._timings.patience_s - self._timings.pace_s) * _NS)
+        elif self._due():
+            await self._work(self._interrupted, None)
 
     def _put_off(self, problem: TransientError) -> None:
         """A full disk does not end the daemon: recalls go on, and the work is tried again at its pace."""
@@ -96,7 +109,7 @@ class Idle:
             _log.warning("idle work is put off", code=problem.code.value, reason=clean(str(problem), 500))
         self._last_problem = problem.code
         self._last_work_mono_ns = self._parts.clock.mono_ns()
-        self._pending = False
+        self._done_for = None
 
     async def settle(self, timeout_s: float) -> Settled:
         """Work until nothing moves any more; what was done since the last settle."""
@@ -125,6 +138,7 @@ class Idle:
     # --- private ------------------------------------------------------------------------------------------
 
     async def _work(self, give_way: Callable[[], bool], most: int | None) -> None:
+        seen = self._situation()
         async with self._elastic.lock:
             moved = await self._elastic.keep_within()
             rose = await self._recovery.rise(give_way, most)
@@ -132,10 +146,21 @@ class Idle:
         self._archived += queued
         self._last_problem = None
         self._last_work_mono_ns = self._parts.clock.mono_ns()
-        self._pending = moved or rose or queued > 0
+        self._done_for = None if moved or rose or queued or give_way() else seen
 
-    def _quiet(self) -> bool:
-        return not self._interrupted()
+    def _due(self) -> bool:
+        """Planning over the whole store costs watts: only when something changed, and at most once a pace."""
+        situation = self._situation()
+        if situation == self._done_for or self._since_work_s() < self._timings.pace_s:
+            return False
+        if situation.link_up and not (self._done_for and self._done_for.link_up):
+            self._recovery.forget_absences()
+        return True
+
+    def _situation(self) -> _Situation:
+        meta, link = self._parts.store.meta, self._link
+        up, generates = (False, False) if link is None else (link.up, link.generates)
+        return _Situation(meta.event, meta.stage, meta.budget_bytes, meta.acked_seq, up, generates)
 
     def _interrupted(self) -> bool:
         quiet_s = (self._parts.clock.mono_ns() - self._last_recall_mono_ns) / _NS

@@ -22,3 +22,8 @@ class Parts:
     state: State
     thread: WorkerThread
     clock: Clock
+
+
+def used_bytes(store: Store) -> float:
+    """The larger of the logical and the physical account: neither may pass the budget."""
+    return float(max(store.account.logical_bytes(), store.account.disk_bytes() - store.meta.empty_bytes))

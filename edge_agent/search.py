@@ -126,7 +126,7 @@ class LexicalIndex:
 
 
 def terms(text: str) -> list[str]:
-    """Search terms of a text: words, the parts of compound identifiers, and 1- and 2-grams of unspaced scripts."""
+    """Search terms: words, parts of compound identifiers, 1- and 2-grams of unspaced scripts."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found: list[str] = []
     for match in _WORD.finditer(folded):

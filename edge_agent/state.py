@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -86,24 +86,15 @@ class State:
 
     def record(self, row: LedgerRow) -> None:
         """One attempt to lift one entry."""
+        self.record_all((row,))
+
+    def record_all(self, rows: Sequence[LedgerRow]) -> None:
+        """Attempts that were made together, in one commit."""
         with self._db.write():
-            self._db.execute(
+            self._db.executemany(
                 "INSERT INTO ledger (tenant, stage, number, version, origin, target, source, tokens,"
                 " link_bytes, admitted, reason, wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    row.tenant,
-                    row.stage,
-                    row.number,
-                    row.version,
-                    row.origin,
-                    row.to,
-                    row.source,
-                    row.tokens,
-                    row.link_bytes,
-                    row.admitted,
-                    row.reason,
-                    row.wall_ns,
-                ),
+                [astuple(row) for row in rows],
             )
 
     def totals(self, tenant: str) -> Mapping[str, float]:

@@ -30,7 +30,11 @@ def test_sizes_and_durations_may_carry_units(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text('[memory]\nprovision_bytes = "3MiB"\nstage_max_s = "2m"\n')
     config = load(file, EdgeConfig, {"memory.rho": 0.2})
-    assert (config.memory.provision_bytes, config.memory.stage_max_s, config.memory.rho) == (3 * MIB, 120.0, 0.2)
+    assert (config.memory.provision_bytes, config.memory.stage_max_s, config.memory.rho) == (
+        3 * MIB,
+        120.0,
+        0.2,
+    )
 
 
 def test_an_unknown_key_names_the_nearest_known_one() -> None:

@@ -40,7 +40,9 @@ def test_unspaced_scripts_are_found(index: LexicalIndex) -> None:
     assert numbers(index, "弁はどちらに開く")[0] == 1
 
 
-@pytest.mark.parametrize("query", ["", " ", '"', "a OR", "NEAR(", "*", "\0", "(", "terms:x", "-", "😀", "x" * 5000])
+@pytest.mark.parametrize(
+    "query", ["", " ", '"', "a OR", "NEAR(", "*", "\0", "(", "terms:x", "-", "😀", "x" * 5000]
+)
 def test_hostile_queries_find_nothing_and_raise_nothing(index: LexicalIndex, query: str) -> None:
     index.put(1, "plain words")
     assert index.search(query, 5).hits == ()
