@@ -12,8 +12,9 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from shared.errors import Code, CrystalError, PermanentError
+from shared.errors import Code, CrystalError, InputError, PermanentError
 from shared.memory.model import LADDERS
+from shared.scope import tenant_name
 from shared.units import MIB, parse_bytes, parse_seconds
 
 if sys.version_info >= (3, 11):
@@ -251,6 +252,13 @@ def _check(config: EdgeConfig | HubConfig, where: str) -> None:
                 Code.BAD_CONFIG, f"in {where}: model.url and model.name go together", url=config.model.url
             )
         return
+    try:
+        tenant_name(config.tenant)
+    except InputError as problem:
+        # The same rule as at the hub: a store may join one later.
+        raise PermanentError(
+            Code.BAD_CONFIG, f"in {where}: {problem.message}", hint=problem.hint, value=config.tenant[:80]
+        ) from None
     if config.memory.ladder not in LADDERS:
         raise PermanentError(
             Code.BAD_CONFIG, f"in {where}: no such ladder", value=config.memory.ladder, known=sorted(LADDERS)

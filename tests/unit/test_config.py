@@ -56,6 +56,10 @@ def test_an_unknown_key_names_the_nearest_known_one() -> None:
         {"door.listen": "127.0.0.1:1"},
         {"tenant.name": "x", "tenant": 5},
         {"tenant": 5},
+        {"tenant": ""},
+        {"tenant": "A/1"},
+        {"tenant": "home "},
+        {"tenant": "x" * 65},
     ],
 )
 def test_a_bad_value_is_refused(overrides: dict[str, object]) -> None:
