@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crystalmem_client import Client
+from crystalmem_client import Client, CrystalMemError
 
 from tests import households
 from tests.daemons import STILL, Edge, running_edge
+from tests.soak.evidence import target_pending
 
 ENTRIES = 60
 PROVISION_BYTES = 96 * 1024
@@ -57,6 +60,35 @@ def test_an_open_recall_can_be_graded_after_a_restart_and_a_graded_one_cannot(tm
             for recall_id in (kept, graded):
                 answer = edge.post(f"/v1/{edge.tenant}/outcome", {"recall_id": recall_id, "g": 1.0})
                 assert answer.code in {"already_graded", "unknown_recall"}
+
+
+def test_a_stop_in_the_middle_of_a_sweep_is_orderly_and_the_start_finishes_it(tmp_path: Path) -> None:
+    tables = {**STILL, "memory": {"provision_bytes": PROVISION_BYTES}}
+    with running_edge(tmp_path, tables) as edge:
+        with edge.client() as client:
+            for row in households.rows(ENTRIES):
+                if row["type"] == "episode":
+                    client.remember(row["text"])
+            written = edge.held()
+
+        def squeeze() -> None:
+            with edge.client() as client, suppress(CrystalMemError):
+                client.set_budget(bytes=PROVISION_BYTES // 12)
+
+        caller = threading.Thread(target=squeeze)
+        caller.start()
+        while caller.is_alive() and not target_pending(edge):
+            caller.join(0.001)
+        edge.daemon.stop()  # fails unless the exit code is 0
+        caller.join()
+        edge.start()
+        with edge.client() as client:
+            account = client.budget()
+        assert account["budget_bytes"] == PROVISION_BYTES // 12
+        assert not account["over_budget"]
+        assert account["logical_bytes"] <= account["budget_bytes"]
+        assert edge.disk_bytes() <= account["budget_bytes"] + account["empty_bytes"]
+        assert edge.held().items() <= written.items()
 
 
 def _grade_some(client: Client, questions: list[str]) -> None:
