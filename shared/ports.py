@@ -101,9 +101,7 @@ class RungCodec(Protocol):
         """The invariants of a lossy base in words, for a generative source."""
         ...
 
-    def gate(
-        self, record: bytes, draft: str, neighbours: Sequence[str], *, strict: bool
-    ) -> Verdict:
+    def gate(self, record: bytes, draft: str, neighbours: Sequence[str], *, strict: bool) -> Verdict:
         """Judge a draft against the base and its invariants."""
         ...
 
@@ -280,9 +278,7 @@ class Retention(Protocol):
 
     def on_read(self, query: str, hits: Sequence[int], now: int) -> None: ...
 
-    def enforce(
-        self, entries: Sequence[RetainedEntry], excess_bytes: float, now: int
-    ) -> EvictionReport:
+    def enforce(self, entries: Sequence[RetainedEntry], excess_bytes: float, now: int) -> EvictionReport:
         """What must go so that at least `excess_bytes` of the rows' sizes are freed."""
         ...
 

@@ -23,7 +23,7 @@ def test_a_store_of_residues_alone_still_goes_down_after_a_restart(tmp_path: Pat
     assert math.isfinite(store.usage().packed_bytes)
     sizes = store.sweep_columns(flat_pricing(store)).size_bytes
     assert np.isfinite(sizes[:, LADDERS[ladder].index(Rung.TRACE)]).all()
-    store.set_budget(round(store.logical_bytes() * 0.6))
+    store.set_budget(round(store.usage().logical_bytes * 0.6))
     report = Sweep(store, lambda: flat_pricing(store)).run()
     assert report.evicted == []
     assert {move.to for move in report.moves.values()} <= {Rung.SKELETAL, Rung.TRACE}

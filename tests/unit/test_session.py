@@ -53,7 +53,7 @@ class ScriptedChannel:
 
 def session(outbox: ListOutbox, *replies: HubMessage) -> tuple[Session, ScriptedChannel, LinkCounts]:
     channel, counts = ScriptedChannel(*replies), LinkCounts()
-    made = Session(channel, outbox, b"b" * 16, LinkTimings(), counts)  # type: ignore[arg-type]
+    made = Session(channel, outbox, b"b" * 16, LinkTimings(), counts)
     return made, channel, counts
 
 

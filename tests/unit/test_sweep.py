@@ -53,7 +53,7 @@ class OldestFirst:
 
 def squeeze(store: Store, budget: int, **options: object) -> Sweep:
     store.set_budget(budget)
-    sweep = Sweep(store, lambda: scattered_pricing(store), **options)  # type: ignore[arg-type]
+    sweep = Sweep(store, lambda: scattered_pricing(store), **options)
     sweep.run()
     return sweep
 
