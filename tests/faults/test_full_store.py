@@ -7,6 +7,7 @@ import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crystalmem_client import Client, CrystalMemError
@@ -189,8 +190,8 @@ def _await_archive(client: Client) -> None:
     pytest.fail(f"the archive did not settle: {client.status()['link']}")
 
 
-def _all_evicted(client: Client) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
+def _all_evicted(client: Client) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
     cursor: int | None = 0
     while cursor is not None:
         page = client.list_evicted(limit=7, cursor=cursor)
