@@ -51,7 +51,7 @@ def call(
     verb: Callable[[Client], Any],
     show: Callable[[Any], None],
 ) -> None:
-    """Run one verb, print its answer; a refusal goes to stderr with its hint, exit code 2 (3: no daemon)."""
+    """Run one verb and print its answer; a refusal goes to stderr, exit code 2 (3: no daemon)."""
     try:
         with Client(socket, tenant=tenant) as client:
             answer = verb(client)
@@ -171,9 +171,8 @@ def explain(entry_id: str, socket: str | None, tenant: str, as_json: bool) -> No
     def show(answer: dict[str, Any]) -> None:
         click.echo(answer["summary"])
         for move in answer["moves"]:
-            click.echo(
-                f"  next: to {move['to']} frees {format_bytes(move['frees_bytes'])} at price {move['price']:.3g}"
-            )
+            frees = format_bytes(move["frees_bytes"])
+            click.echo(f"  next: to {move['to']} frees {frees} at price {move['price']:.3g}")
 
     call(socket, tenant, as_json, lambda client: client.explain(entry_id), show)
 

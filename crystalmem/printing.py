@@ -14,12 +14,14 @@ Json = dict[str, Any]
 def print_budget(answer: Json) -> None:
     """Budget, use, floor; and what a change did."""
     click.echo(
-        f"budget {format_bytes(answer['budget_bytes'])} of {format_bytes(answer['provision_bytes'])} provisioned"
+        f"budget {format_bytes(answer['budget_bytes'])}"
+        f" of {format_bytes(answer['provision_bytes'])} provisioned"
         f" ({answer['budget_bytes'] / answer['provision_bytes']:.0%})"
     )
     click.echo(
         f"in use {format_bytes(answer['logical_bytes'])} (on disk {format_bytes(answer['disk_bytes'])},"
-        f" an empty store is {format_bytes(answer['empty_bytes'])}); floor {format_bytes(answer['floor_bytes'])}"
+        f" an empty store is {format_bytes(answer['empty_bytes'])});"
+        f" floor {format_bytes(answer['floor_bytes'])}"
     )
     click.echo("rungs: " + _rungs(answer["rungs"]))
     if "moved" in answer:

@@ -42,7 +42,7 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
         clock=clock,
         rng=SystemRng(),
         ids=RandomIds(),
-        codecs={kind: codec for kind in _TEXT_KINDS},
+        codecs=dict.fromkeys(_TEXT_KINDS, codec),
         admission=WriteAll(),
         retention=_retention(config),
         endpoint=_endpoint(config),

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """The entry's id, its local number, what the admission port decided, and links that name nothing live here."""
+    """The entry's id, local number, what the admission port decided, and links that name nothing live."""
 
     id: str
     number: int

@@ -199,7 +199,7 @@ async def serve(verbs: Verbs, socket: Path, door: DoorConfig) -> AsyncIterator[N
     """Keep the door open while the block runs."""
     runners = [web.AppRunner(build(verbs), access_log=None, shutdown_timeout=_SHUTDOWN_S)]
     if door.listen:
-        token = _read_token(Path(door.token_file).expanduser())
+        token = _read_token(door.token_file)
         runners.append(web.AppRunner(build(verbs, token), access_log=None, shutdown_timeout=_SHUTDOWN_S))
     ours = False
     try:
@@ -214,7 +214,7 @@ async def serve(verbs: Verbs, socket: Path, door: DoorConfig) -> AsyncIterator[N
         for runner in runners:
             await runner.cleanup()
         if ours:
-            socket.unlink(missing_ok=True)
+            _remove(socket)
 
 
 async def _listen_unix(runner: web.AppRunner, socket: Path) -> None:
@@ -234,7 +234,11 @@ async def _listen_unix(runner: web.AppRunner, socket: Path) -> None:
         await web.UnixSite(runner, str(socket)).start()
     finally:
         os.umask(before)
-    socket.chmod(SOCKET_MODE)
+    os.chmod(socket, SOCKET_MODE)  # noqa: PTH101 - one system call before the loop serves anybody
+
+
+def _remove(socket: Path) -> None:
+    socket.unlink(missing_ok=True)
 
 
 def _clear(path: Path) -> None:
@@ -268,7 +272,8 @@ async def _listen_loopback(runner: web.AppRunner, listen: str) -> None:
         raise PermanentError(Code.BAD_CONFIG, f"cannot listen on {listen}: {problem}") from None
 
 
-def _read_token(path: Path) -> str:
+def _read_token(name: str) -> str:
+    path = Path(name).expanduser()
     try:
         token = path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as problem:

@@ -1,4 +1,4 @@
-"""The byte budget in force: squeezes, writes at a full budget, archive-ahead, and the stage that a change ends."""
+"""The byte budget in force: squeezes, writes at a full budget, archive-ahead, the end of a stage."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Elastic:
             await self.squeeze(headroom_bytes=text_bytes + _ROW_ROOM_BYTES)
 
     async def keep_within(self) -> bool:
-        """Recalls and the outbox cost bytes too: squeeze where they used up the slack. Call with the lock held."""
+        """Recalls and the outbox cost bytes too: squeeze where they used up the slack. Under the lock."""
         if await self._parts.thread.run(self._within):
             return False
         report = await self.squeeze()
@@ -129,7 +129,7 @@ class Elastic:
         return total
 
     def take_lost_exact(self) -> int:
-        """Entries that lost exactness since this was asked last, by any sweep: budgets, writes, idle windows."""
+        """Entries that lost exactness since this was asked last, by any sweep."""
         lost, self._lost_exact = self._lost_exact, 0
         return lost
 
@@ -146,7 +146,7 @@ class Elastic:
             await self._parts.thread.run(self._parts.retrieval.refresh, (*step.changed, *step.gone))
 
     async def _grace(self) -> None:
-        """Give the hub a last chance to take the layers that are about to be dropped; grace_s a sweep in all."""
+        """Give the hub a last chance to take layers about to be dropped; grace_s a sweep in all."""
         if self._link is None or not self._link.up or self._grace_left_s <= 0:
             return
         asked = self._parts.clock.mono_ns()

@@ -126,7 +126,8 @@ class Idle:
             flushed = self._link is None or await self._link.flush(left_s)
             async with self._elastic.lock:
                 moved = await self._elastic.keep_within()
-                rose = await self._recovery.rise(late)
+                # What a squeeze queued is sent first: it is charged, and would hide room that is there.
+                rose = not moved and await self._rise_unsent(late)
                 queued = await self._elastic.archive_all_ahead(left_s)
             self._archived += queued
             if not (moved or rose or queued):
@@ -136,6 +137,16 @@ class Idle:
         return self._told(state, (clock.mono_ns() - started) / 1e9)
 
     # --- private ------------------------------------------------------------------------------------------
+
+    async def _rise_unsent(self, late: Callable[[], bool]) -> bool:
+        """Rise while the link seals nothing: how much room there is must not depend on when a batch leaves."""
+        if self._link is None:
+            return await self._recovery.rise(late)
+        self._link.pause()
+        try:
+            return await self._recovery.rise(late)
+        finally:
+            self._link.resume()
 
     async def _work(self, give_way: Callable[[], bool], most: int | None) -> None:
         seen = self._situation()

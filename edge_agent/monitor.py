@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from edge_agent.plane import size_bytes
 from edge_agent.retrieval import Found, Retrieval
 from edge_agent.store import Store
 from shared.errors import Code, InputError, TransientError
 from shared.memory import value
-from shared.ports import Retention
+from shared.memory.model import Kind
+from shared.ports import RetainedEntry, Retention
 
 # Graded ids are remembered so that a second grade is told apart from an id that never was.
 _GRADED_KEPT = 10_000
@@ -51,6 +53,16 @@ class Monitor:
         read = len(query.encode()) + sum(len(hit.text.encode()) for hit in found.hits)
         _keep(self._read_bytes, recall_id, read)
         return recall_id, found
+
+    def wrote(self, number: int) -> None:
+        """Tell a comparison policy of a write."""
+        if self._retention is None:
+            return
+        row = self._store.table.take([number])
+        facts, event = row["facts"][0], self._store.meta.event
+        size = float(size_bytes(row)[0])
+        entry = RetainedEntry(number, Kind(int(facts["kind"])), int(facts["created_event"]), event, size, 0.0)
+        self._retention.on_write(entry, event)
 
     def outcome(self, recall_id: bytes, g: float, tokens: int | None) -> Attributed:
         """Eq. 8 for every entry of the recall that is still there; once."""

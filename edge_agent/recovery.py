@@ -25,7 +25,7 @@ _GROUP = 64
 class RecoveryLimits:
     """rho of Eq. 10; archive bytes a stage may fetch (inf = no limit).
 
-    rises: False under a comparison policy, whose rising stages do nothing (baselines' squeeze-then-recover rule).
+    rises: False under a comparison policy: what a binary store gave up stays given up.
     """
 
     rho: float

@@ -187,6 +187,7 @@ class Verbs:
     def _write(self, entry: NewEntry) -> int:
         number = self._parts.store.add(entry)
         self._parts.retrieval.refresh([number])
+        self._monitor.wrote(number)
         return number
 
     def _references(self, public_id: bytes, links: list[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:

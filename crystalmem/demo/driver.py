@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -27,18 +26,17 @@ from shared.ports import Clock
 
 K = 5
 MAX_BYTES = 4096
-# The hub dies between stages 4 and 5: the budget has just grown, and restores are on their way.
-HUB_DIES_IN_STAGE = 5
-KILL_AFTER_S = 0.1
+# The hub dies right after this stage's last write, whose deltas are on their way.
+HUB_DIES_IN_STAGE = 4
 # Background work runs in `settle` only, and a squeeze waits for the hub instead of losing exactness on a busy
 # machine: so that what happens depends on the seed and not on the time of day.
 NEVER_S = 86_400.0
 GRACE_S = 60.0
 SETTLE_S = 60.0
-SETTLE_TRIES = 60
-# Between tries: the link backs off for a quarter of a second at first.
-LINK_WAIT_S = 0.25
+LINK_TRIES = 6000
+LINK_WAIT_S = 0.01
 UNSETTLED = frozenset({"link_down", "timed_out"})
+LINKED = frozenset({"ready", "sending"})
 # Keep-all's provision: a budget that never binds.
 UNBOUND_BYTES = 1 << 40
 
@@ -104,7 +102,7 @@ class ArmRun:
             Journal(self._journal) as journal,
         ):
             empty = fmean(self._grades(client, self._plan.stream.fixed))
-            self._write(client, journal, self._plan.stream.before)
+            self._write(client, journal, self._plan.stream.before, paced=False)
             self._settle(client, _Tally())
             rows, points = self._stages(client, journal)
             identical, entries = self._identical(client)
@@ -186,8 +184,6 @@ class ArmRun:
             budget = round(b * self._plan.provision_bytes)
             swept = client.set_budget(bytes=budget, capability=self._capability)
             violations += self._violations("when the sweep was done", swept, swept["disk_bytes"], budget)
-        if stage.number == HUB_DIES_IN_STAGE and self._hub is not None:
-            self._settle_while_the_hub_dies(self._hub, tally)
         self._settle(client, tally)
         report = client.budget()
         disk = directory_bytes(self._data / "memory")
@@ -195,7 +191,9 @@ class ArmRun:
         point = loop_point(b, self._grades(client, self._plan.stream.fixed))
         later = self._grades(client, self._plan.stream.askable(self._plan.stream.later, stage.number))
         self._serve(client, stage.served)
-        self._write(client, journal, stage.writes)
+        self._write(client, journal, stage.writes, paced=True)
+        if stage.number == HUB_DIES_IN_STAGE and self._hub is not None:
+            self._hub.kill_and_restart()
         self._settle(client, tally)
         after = client.budget()
         disk_after = directory_bytes(self._data / "memory")
@@ -250,8 +248,11 @@ class ArmRun:
     def _recall(client: Client, question: Question, *, record: bool) -> Recall:
         return client.recall(question.question, k=K, max_bytes=MAX_BYTES, record=record)
 
-    def _write(self, client: Client, journal: Journal, episodes: Iterable[Episode]) -> None:
+    def _write(self, client: Client, journal: Journal, episodes: Iterable[Episode], *, paced: bool) -> None:
+        """`paced` = each write waits until the hub has the one before."""
         for episode in episodes:
+            if paced:
+                self._drain(client)
             entry = public_id(episode.id)
             journal.intend(entry, 1, text_digest(episode.text))
             client.remember(
@@ -276,26 +277,28 @@ class ArmRun:
                     raise
         return same, len(written)
 
-    def _settle_while_the_hub_dies(self, hub: HubSite, tally: _Tally) -> None:
-        """A settle is under way, fetches and deltas with it, when the hub is killed."""
-        with (
-            self._client() as other,
-            ThreadPoolExecutor(1) as pool,
-        ):
-            settling = pool.submit(other.settle, timeout_s=SETTLE_S)
-            self._fleet.pause(KILL_AFTER_S)
-            hub.kill_and_restart()
-            tally.add(settling.result())
-
     def _settle(self, client: Client, tally: _Tally) -> None:
-        """Until nothing is left to promote or to archive; a link that is down is waited for."""
-        for _ in range(SETTLE_TRIES):
-            settled = client.settle(timeout_s=SETTLE_S)
-            tally.add(settled)
-            if settled["state"] not in UNSETTLED:
+        """Until nothing is left to promote or to archive."""
+        self._drain(client)
+        settled = client.settle(timeout_s=SETTLE_S)
+        tally.add(settled)
+        if settled["state"] in UNSETTLED:
+            raise TransientError(
+                Code.TIMED_OUT, f"the store did not settle: {settled['state']}", arm=self._name
+            )
+
+    def _drain(self, client: Client) -> None:
+        """Until the hub has acknowledged everything: what is unsent is charged, so it would move entries."""
+        if self._hub is None:
+            return
+        for _ in range(LINK_TRIES):
+            link = client.status()["link"]
+            if link["waiting"] == 0 and link["state"] in LINKED:
                 return
             self._fleet.pause(LINK_WAIT_S)
-        raise TransientError(Code.TIMED_OUT, f"the store did not settle: {settled['state']}", arm=self._name)
+        raise TransientError(
+            Code.TIMED_OUT, "the hub did not take the edge's deltas", link=link, arm=self._name
+        )
 
     def _violations(self, when: str, report: dict[str, Any], disk: int, budget: int) -> list[str]:
         """Broken byte promises: by the store's own account, and by the files' sizes."""
