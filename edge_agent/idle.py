@@ -139,7 +139,7 @@ class Idle:
     # --- private ------------------------------------------------------------------------------------------
 
     async def _rise_unsent(self, late: Callable[[], bool]) -> bool:
-        """Rise while the link seals nothing: how much room there is must not depend on when a batch leaves."""
+        """Rise while the link seals nothing: room must not hang on when a batch leaves."""
         if self._link is None:
             return await self._recovery.rise(late)
         self._link.pause()
