@@ -11,7 +11,7 @@ from hub.counters import Counters
 from shared.errors import Code
 
 _EVENTS = zmq.Event.HANDSHAKE_FAILED_PROTOCOL | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
-# The value of the event when a peer's greeting names another mechanism: a plain socket.
+# Its greeting names another mechanism. Where the plain peer sees ours first it breaks off: no detail then.
 _MECHANISM_MISMATCH = zmq.PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
 
 
@@ -26,9 +26,10 @@ class HandshakeWatch:
     async def run(self) -> None:
         """Count until cancelled."""
         while True:
-            event = (await self._monitor.recv_multipart())[0]
-            mismatch = int.from_bytes(event[2:6], sys.byteorder) == _MECHANISM_MISMATCH
-            self._counters.refuse(Code.NOT_ENCRYPTED if mismatch else Code.MALFORMED)
+            frame = (await self._monitor.recv_multipart())[0]
+            event, detail = (int.from_bytes(part, sys.byteorder) for part in (frame[:2], frame[2:6]))
+            plain = event == zmq.Event.HANDSHAKE_FAILED_NO_DETAIL or detail == _MECHANISM_MISMATCH
+            self._counters.refuse(Code.NOT_ENCRYPTED if plain else Code.MALFORMED)
 
     def close(self) -> None:
         """Stop watching."""
