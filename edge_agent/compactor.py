@@ -16,6 +16,8 @@ _SMALL_SHARE = 0.25
 _SMALL_BLOCKS = 4
 # Text rows of so many consecutive block numbers share pages.
 _GROUP = 32
+# From this share of removed entries on, the entry rows are worth writing anew.
+_HOLE_SHARE = 0.01
 # Entry rows rewritten in one transaction: about 300 KB.
 _ENTRY_ROWS = 4096
 
@@ -61,8 +63,12 @@ class Compactor:
         chosen = rows["number"][(facts["rung"] == Rung.FULL) & np.isin(facts["block"] // _GROUP, sparse)]
         return self._plane.table.in_storage_order(chosen.tolist())
 
+    def entries_are_sparse(self) -> bool:
+        """True where enough entry rows went for the others' pages to be worth writing anew."""
+        return self._plane.journal.meta.entry_holes > _HOLE_SHARE * len(self._plane.table)
+
     def repack_entries(self) -> Iterator[None]:
-        """Write the entry rows anew in their order, a transaction a step: full pages after many evictions."""
+        """Write the entry rows anew in their order, a transaction a step."""
         numbers = self._plane.table.numbers().tolist()
         for start in range(0, len(numbers), _ENTRY_ROWS):
             bounds = numbers[start], numbers[min(start + _ENTRY_ROWS, len(numbers)) - 1]
@@ -76,4 +82,6 @@ class Compactor:
                 change.db.executemany(
                     "INSERT INTO entry (number, id, digest, version, facts) VALUES (?, ?, ?, ?, ?)", rows
                 )
+                if start + _ENTRY_ROWS >= len(numbers):
+                    change.change(entry_holes=0)
             yield

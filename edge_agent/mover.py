@@ -214,6 +214,7 @@ class Mover:
         self.uncover(change, rows)
         self.leave(change, rows)
         plane.graph.drop(change, numbers)
+        change.count("entry_holes", len(numbers))
         for table in ("entry", "heat"):
             change.db.executemany(f"DELETE FROM {table} WHERE number = ?", [(number,) for number in numbers])
         for row in rows:

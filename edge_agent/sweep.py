@@ -32,8 +32,6 @@ _LEAST_CHUNK_BYTES = 16 * KIB
 # Of the measured factor: a little under, so that one more round is rarely needed.
 _STEER = 0.99
 _MAX_ROUNDS = 16
-# From this share of evicted entries on, the entry rows themselves are worth writing anew.
-_EVICTED_SHARE = 0.01
 # While the file is still too large, blocks are rewritten for fewer dead bytes than in idle time.
 _TIGHT_DEAD_SHARE = 0.05
 
@@ -98,7 +96,6 @@ class Sweep:
         self._retention = retention
         self._compactor = Compactor(store.plane)
         self._chunk_bytes = float(_FIRST_CHUNK_BYTES)
-        self._repacked_at = 0
         self._values: Mapping[int, float] = {}
         self._done = 0
         self.report = SweepReport(store.meta.budget_bytes)
@@ -117,7 +114,6 @@ class Sweep:
         """Meet the budget in force and leave `headroom_bytes` for a write. `report` is final at the end."""
         store, budget = self._store, self._store.meta.budget_bytes
         self.report = report = SweepReport(budget)
-        self._repacked_at = 0
         if self._retention is not None and self._retention.budget_exempt:
             store.budget_met()
             report.usage = store.usage()
@@ -265,9 +261,7 @@ class Sweep:
         """Full blocks and pages again, before anything more is given up for them."""
         yield from self._rewrite(self._compactor.worn_blocks(_TIGHT_DEAD_SHARE))
         yield from self._rewrite(self._compactor.sparse_texts())
-        gone = len(self.report.evicted) - self._repacked_at
-        if gone > _EVICTED_SHARE * len(self._store):
-            self._repacked_at = len(self.report.evicted)
+        if self._compactor.entries_are_sparse():
             for _ in self._compactor.repack_entries():
                 self._shrink()
                 yield SweepStep(SweepPhase.REWRITE)

@@ -31,6 +31,8 @@ class Meta:
     next_number: int = 1
     next_block: int = 1
     next_dictionary: int = 1
+    entry_holes: int = 0
+    """Entry rows removed since their pages were last written anew."""
     seq: int = 0
     acked_seq: int = 0
     chain: bytes = NO_CHAIN

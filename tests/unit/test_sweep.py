@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from edge_agent.columns import Pricing
 from edge_agent.entries import ArchiveMode, EvictionReason, NewEntry, Overlay
 from edge_agent.store import Store
 from edge_agent.sweep import WAL_CHUNK_BYTES, Sweep, SweepPhase
@@ -234,6 +236,49 @@ def test_last_resort_spares_the_exempt_while_others_are_left(store: Store) -> No
     gone = {entry.number for entry in sweep.report.evicted}
     assert len(gone) > 100
     assert gone.isdisjoint(rules | fresh | {cited})
+
+
+def test_what_a_recalled_exact_entry_cites_stops_at_skeletal(store: Store) -> None:
+    rng = random.Random(6)
+    cited = [store.add(NewEntry(made_text(rng, 400))) for _ in range(30)]
+    others = fill(store, 200, 400)
+    citing = [store.add(NewEntry(made_text(rng, 400), references=(number,), core=True)) for number in cited]
+    store.record_recall([(number, 0.1) for number in citing])
+    store.begin_stage(1.0)
+    worth = {number: 1.0 if number in citing else 0.01 for number in store.table}
+    pricing = Pricing(np.array([worth[n] for n in store.table.numbers().tolist()], np.float32), 1e-6)
+    store.set_budget(int(0.29 * store.account.logical_bytes()))
+    sweep = Sweep(store, lambda: pricing)
+    sweep.run()
+    rungs = {number: store.read(number).rung for number in store.table}
+    assert Rung.TRACE in {rungs[number] for number in others}
+    assert max(rungs[number] for number in cited) <= Rung.SKELETAL
+    assert sweep.report.guard_yielded == 0
+
+
+def test_a_crash_before_the_first_step_leaves_the_target_pending(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "memory")
+    fill(store, 300, 300)
+    store.set_budget(int(0.5 * store.account.logical_bytes()))
+    store.plane.db.close()
+    with closing(open_store(tmp_path / "memory", seed=9)) as again:
+        assert again.meta.target_pending
+        assert list(Sweep(again, lambda: scattered_pricing(again)).resume())
+        assert again.usage().holds
+
+
+def test_survivors_are_rewritten_before_more_is_given_up(store: Store) -> None:
+    """Every other text row goes: without a rewrite the rest sit in half-empty pages."""
+    texts = fill(store, 4000, 150)
+    store.evict(list(texts)[::2], EvictionReason.BUDGET, {})
+    store.shrink()
+    sparse = store.usage().phi
+    squeeze(store, int(1.2 * store.account.logical_bytes()))
+    assert sparse > 1.4
+    assert store.usage().holds
+    assert store.usage().phi < 1.2
+    assert dict(store.texts(store.table)) == {number: texts[number] for number in list(texts)[1::2]}
+    assert set(store.usage().rungs) == {Rung.FULL}
 
 
 def test_an_overlay_goes_before_its_base(store: Store) -> None:
