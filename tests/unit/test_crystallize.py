@@ -217,13 +217,13 @@ def test_regeneration_costs_count() -> None:
 
 
 def test_moves_say_origin_final_rung_and_price_in_the_order_of_the_front() -> None:
-    columns = sweep_columns([ROW] * 3, value=[0.9, 0.1, 0.5])
+    columns = sweep_columns([ROW] * 3, value=[0.5, 0.1, 0.9])
     decided = plan(columns, PRODUCT, 80, LAST_RESORT, TAU)
-    # Row 1 falls to TRACE at .0025 a byte, which is less than row 2's first loss at .0075.
+    # Row 1 falls to TRACE at .0025 a byte, which is less than row 0's first loss at .0075.
     assert [(move.number, move.origin, move.to) for move in decided.moves] == [
-        (100, Rung.FULL, Rung.PACKED),
+        (102, Rung.FULL, Rung.PACKED),
         (101, Rung.FULL, Rung.TRACE),
-        (102, Rung.FULL, Rung.COMPRESSED),
+        (100, Rung.FULL, Rung.COMPRESSED),
     ]
     prices = [move.price for move in decided.moves]
     assert prices == sorted(prices)
@@ -375,9 +375,10 @@ def test_exempt_rows_are_evicted_only_after_all_others(
 
 
 def test_evictions_follow_rung_moves_in_a_plan() -> None:
-    columns = sweep_columns([ROW] * 2, value=[0.0, 4.0])
+    columns = sweep_columns([ROW] * 2, value=[0.0, 4.0], tokens=[[0, 0, 64, 160, 320]] * 2)
     decided = plan(columns, PRODUCT, 10, LAST_RESORT, TAU)
     assert [(move.number, move.to) for move in decided.moves] == [(101, Rung.TRACE), (100, Rung.EVICTED)]
+    # The price of an eviction is v / mu, not what the moves before it cost.
     assert decided.moves[1].price == 0.0
 
 
