@@ -59,9 +59,16 @@ class Account:
 
     def fits(self, text_bytes: int) -> bool:
         """Whether a text may be written without going over either budget."""
-        size, meta = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES, self._plane.journal.meta
-        disk = self.disk_bytes() - self.wal_bytes() - meta.empty_bytes
-        return max(self.logical_bytes(), disk) + size <= meta.budget_bytes
+        size = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES
+        return self._used_bytes() + size <= self._plane.journal.meta.budget_bytes
+
+    def holds(self) -> bool:
+        """Whether both budgets hold, the log aside."""
+        return self._used_bytes() <= self._plane.journal.meta.budget_bytes
+
+    def _used_bytes(self) -> float:
+        disk = self.disk_bytes() - self.wal_bytes() - self._plane.journal.meta.empty_bytes
+        return max(self.logical_bytes(), disk)
 
     def usage(self) -> Usage:
         """The whole account, as it is now."""

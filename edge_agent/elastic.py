@@ -137,7 +137,7 @@ class Elastic:
 
     def _within(self) -> bool:
         self._parts.store.shrink()
-        return self._sweep.has_room(0)
+        return self._parts.store.account.holds()
 
     async def _took(self, step: SweepStep) -> None:
         if step.phase is SweepPhase.GRACE:
