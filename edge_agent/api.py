@@ -234,7 +234,7 @@ async def _listen_unix(runner: web.AppRunner, socket: Path) -> None:
         await web.UnixSite(runner, str(socket)).start()
     finally:
         os.umask(before)
-    os.chmod(socket, SOCKET_MODE)  # noqa: PTH101 - one system call before the loop serves anybody
+    os.chmod(socket, SOCKET_MODE)
 
 
 def _remove(socket: Path) -> None:

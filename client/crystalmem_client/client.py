@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 from urllib.parse import quote
 
 from crystalmem_client.transport import CrystalMemError, Transport
@@ -150,7 +150,7 @@ class Client:
         """Evicted entries: {"evicted": [...], "total", "next_cursor"}."""
         return self._get(f"evicted?limit={int(limit)}&cursor={int(cursor)}")
 
-    def restore(self, id_or_number: Union[str, int]) -> Json:
+    def restore(self, id_or_number: str | int) -> Json:
         """Bring one evicted or lossy entry back from the hub's archive."""
         field = "number" if isinstance(id_or_number, int) else "id"
         return self._post("restore", {field: id_or_number})
