@@ -14,6 +14,7 @@ import msgspec
 from hub.app import HubApp, HubPorts, HubSettings
 from hub.counters import HubStatus
 from hub.regenerate import DraftGate, Rules
+from shared import metrics
 from shared.config import HubConfig, ModelConfig, load
 from shared.errors import Code, CrystalError, PermanentError
 from shared.host import log
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hub.model import OpenAIGenerator
 
 STATUS_NAME = "status.json"
+METRICS_NAME = "metrics.prom"
 EDGES_NAME = "edges.toml"
 STATUS_PERIOD_S = 1.0
 _KEY_NAME = "hub"
@@ -93,7 +95,7 @@ async def _daemon(
     worker = WorkerThread("hub-store", supervisor.pulse("hub-store"))
     gates: dict[Kind, DraftGate] = {kind: TextGate() for kind in Kind if kind is not Kind.MOTION}
     app = HubApp(settings, HubPorts(clock, worker, gates, generator))
-    supervisor.start("status", _publish, app, settings.directory / STATUS_NAME, clock)
+    supervisor.start("status", _publish, app, settings.directory, clock)
     try:
         await app.run(supervisor.stop, supervisor.ready)
     finally:
@@ -102,20 +104,23 @@ async def _daemon(
         await worker.aclose()
 
 
-async def _publish(app: HubApp, path: Path, clock: Clock) -> None:
-    """Keep status.json up to date: a hub has no door of its own."""
+async def _publish(app: HubApp, directory: Path, clock: Clock) -> None:
+    """A hub has no door of its own: status.json, and metrics.prom for a node exporter to collect."""
     written: HubStatus | None = None
     while True:
         await clock.sleep(STATUS_PERIOD_S)
         status = app.status()
         if status != written:
-            await anyio.to_thread.run_sync(_write, path, status)
+            text = msgspec.json.format(msgspec.json.encode(status)) + b"\n"
+            await anyio.to_thread.run_sync(_replace, directory / STATUS_NAME, text)
+            await anyio.to_thread.run_sync(_replace, directory / METRICS_NAME, metrics.exposition())
             written = status
 
 
-def _write(path: Path, status: HubStatus) -> None:
+def _replace(path: Path, content: bytes) -> None:
+    """A reader sees the old file or the new one."""
     partial_file = path.with_name(path.name + ".partial")
-    partial_file.write_bytes(msgspec.json.format(msgspec.json.encode(status)) + b"\n")
+    partial_file.write_bytes(content)
     partial_file.replace(path)
 
 

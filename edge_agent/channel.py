@@ -10,7 +10,9 @@ import anyio
 import zmq.asyncio
 
 from edge_agent.link import LinkCounts
+from shared import metrics
 from shared.errors import Code, CrystalError, PermanentError, SecurityError, TransientError
+from shared.metrics import Direction
 from shared.ports import Clock
 from shared.wire import (
     Archived,
@@ -67,7 +69,9 @@ class Channel:
         while self.failure is None:
             frames = await self._socket.recv_multipart()
             self._heard_mono_ns = self._clock.mono_ns()
-            self._counts.down_bytes += sum(map(len, frames))
+            received_bytes = sum(map(len, frames))
+            self._counts.down_bytes += received_bytes
+            metrics.LINK_BYTES.labels(direction=Direction.DOWN.value).inc(received_bytes)
             try:
                 if len(frames) != 1:
                     raise SecurityError(Code.MALFORMED, "a message has one frame", frames=len(frames))
@@ -131,6 +135,7 @@ class Channel:
         frame = encode(message)
         await self._socket.send(frame)
         self._counts.up_bytes += len(frame)
+        metrics.LINK_BYTES.labels(direction=Direction.UP.value).inc(len(frame))
 
     async def _answered(self, message: EdgeMessage, future: asyncio.Future[T], timeout_s: float) -> T:
         sent = False

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from shared import metrics
 from shared.errors import Code
+from shared.metrics import BatchResult
 
 
 class HubStatus(Struct, frozen=True):
@@ -51,3 +53,8 @@ class Counters:
     def refuse(self, code: Code) -> None:
         """Somebody or something was turned away."""
         self.refused[code] += 1
+        metrics.LINK_REFUSALS.labels(code=code.value).inc()
+
+    def batch(self, result: BatchResult) -> None:
+        """What became of a batch, for the metrics."""
+        metrics.BATCHES.labels(result=result.value).inc()

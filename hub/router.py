@@ -20,6 +20,7 @@ from hub.stores import Stores
 from shared.errors import Code, CrystalError, SecurityError, TransientError
 from shared.host.log import clean, get_logger
 from shared.host.worker import WorkerThread
+from shared.metrics import BatchResult
 from shared.ports import Clock
 from shared.wire import (
     PROTOCOL,
@@ -107,6 +108,8 @@ class Router:
             try:
                 await self._dispatch(work.edge, work.routing_id, work.message, tasks)
             except CrystalError as error:
+                if isinstance(work.message, BatchMessage):
+                    self._counters.batch(BatchResult.REFUSED)
                 request = work.message.request if isinstance(work.message, (Fetch, DraftAsk)) else 0
                 await self._refuse(work.routing_id, request, error)
 
@@ -204,6 +207,7 @@ class Router:
 
     async def _batch(self, edge: Edge, routing_id: bytes, message: BatchMessage) -> None:
         applied = await self._worker.run(self._stores.apply, edge.name, message)
+        self._counters.batch(BatchResult.REPLAYED if applied.replayed else BatchResult.APPLIED)
         self._counters.batches += 1
         self._counters.deltas += applied.deltas
         self._counters.replayed += applied.replayed

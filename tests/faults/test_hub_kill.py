@@ -12,10 +12,12 @@ from contextlib import closing
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from edge_agent.sync import LinkEndpoint, SyncLink
 from hub.auth import Edge, new_keys, render_allow_list
+from hub.counters import HubStatus
 from shared.host.clock import SystemRng
 from shared.host.keys import KeyPair, load_pair, new_pair
 from shared.scope import EdgeName, TenantName
@@ -128,3 +130,21 @@ async def test_a_frozen_hub_is_noticed_and_found_again(hub: HubProcess) -> None:
         await until(lambda: not source.deltas, 10)
     assert await anyio.to_thread.run_sync(hub.stop) == 0
     assert hub.rows("SELECT creations FROM entry") == [(1,)]
+
+
+async def test_a_hub_says_how_it_is_in_two_files(hub: HubProcess) -> None:
+    source = ListOutbox()
+    source.remember(1)
+    status, metrics = hub.directory / "status.json", hub.directory / "metrics.prom"
+    async with running_link(link_to(hub, source, hub.edge_keys)):
+        await until(lambda: not source.deltas, 30)
+        async with running_link(link_to(hub, ListOutbox(tenant="tenant-2"), hub.edge_keys)):
+            await until(lambda: b'"foreign_tenant"' in (status.read_bytes() if status.exists() else b""), 20)
+    told = msgspec.json.decode(status.read_bytes(), type=HubStatus)
+    assert (told.deltas, told.archive, told.model) == (1, True, "")
+    assert told.refused["foreign_tenant"] >= 1
+    assert told.endpoint == hub.endpoint
+    text = metrics.read_text("utf-8")
+    assert 'crystal_link_batches_total{result="applied"} 1.0' in text
+    assert 'crystal_link_refusals_total{code="foreign_tenant"}' in text
+    assert await anyio.to_thread.run_sync(hub.stop) == 0
