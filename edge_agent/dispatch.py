@@ -43,15 +43,14 @@ class Dispatch:
         """A durable ack: rows go, layers that the hub kept become a source. Any other ack does nothing."""
         if not self._plane.outbox.covers(ack):
             return Acknowledged()
-        return self._settle(ack.chain, ack.generation, frozenset(ack.not_archived), frozenset(ack.forgotten))
-
-    def advance(self, cursor: int, chain: bytes) -> bool:
-        """The hub is ahead: True where the batch in flight explains it."""
-        if not self._plane.outbox.explains(cursor, chain):
-            return False
-        # Whether the archive kept the layers is not known: no source is claimed, they are shipped again.
-        self._settle(chain, self._plane.journal.meta.hub_generation, None, frozenset())
-        return True
+        plane = self._plane
+        with plane.journal.write() as change:
+            deltas = plane.outbox.settle(change, ack.chain, ack.generation)
+            kept = [delta for delta in deltas if _archives(delta) and delta.seq not in ack.not_archived]
+            archived = self._mark(change, kept)
+            buried = [(delta.number,) for delta in deltas if isinstance(delta, Forgotten)]
+            change.db.executemany("DELETE FROM tombstone WHERE number = ?", buried)
+        return Acknowledged(archived, tuple(delta.number for delta in deltas if delta.seq in ack.forgotten))
 
     def fenced(self, hub_generation: int) -> None:
         """This store ran from an old copy: new epoch, all live entries told again, no archive claimed."""
@@ -85,28 +84,6 @@ class Dispatch:
                 for number, version in fresh:
                     plane.tell(change, number, Op.LAYERS, version)
         return len(fresh)
-
-    def _settle(
-        self, chain: bytes, generation: int, not_archived: frozenset[int] | None, forgotten: frozenset[int]
-    ) -> Acknowledged:
-        plane = self._plane
-        with plane.journal.write() as change:
-            deltas = plane.outbox.settle(change, chain, generation)
-            sources = [delta for delta in deltas if _archives(delta)]
-            if not_archived is None:
-                archived: tuple[int, ...] = ()
-                self._tell_again(change, sources)
-            else:
-                archived = self._mark(change, [delta for delta in sources if delta.seq not in not_archived])
-            buried = [(delta.number,) for delta in deltas if isinstance(delta, Forgotten)]
-            change.db.executemany("DELETE FROM tombstone WHERE number = ?", buried)
-        return Acknowledged(archived, tuple(delta.number for delta in deltas if delta.seq in forgotten))
-
-    def _tell_again(self, change: Transaction, sources: Iterable[Delta]) -> None:
-        for delta in sources:
-            if delta.number in self._plane.table:
-                op = Op.LAYERS if isinstance(delta, Layers) else Op.CREATED
-                self._plane.tell(change, delta.number, op, delta.version)
 
     def _mark(self, change: Transaction, sources: Iterable[Delta]) -> tuple[int, ...]:
         """Entries whose present version the hub can now give back whole."""

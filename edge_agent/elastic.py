@@ -10,7 +10,8 @@ import anyio
 
 from edge_agent.entries import ArchiveMode, EvictedEntry, StageTally
 from edge_agent.parts import Parts
-from edge_agent.sweep import Sweep, SweepPhase, SweepReport, SweepStep
+from edge_agent.sweep import Sweep
+from edge_agent.sweep_report import SweepPhase, SweepReport, SweepStep
 from edge_agent.sync import SyncLink
 from shared import metrics
 from shared.errors import TransientError

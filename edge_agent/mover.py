@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edge_agent.bodies import ROW_BYTES
-from edge_agent.entries import Applied, EvictedEntry, EvictionReason, Moved
+from edge_agent.entries import Applied, Moved
 from edge_agent.outbox import Op
 from edge_agent.plane import Plane
 from edge_agent.reader import Base, Reader
-from edge_agent.table import NO_LEVELS, NO_OVERLAY, STUB, Flag, Structured, lossy, packed_rows, shown_rungs
+from edge_agent.table import NO_LEVELS, NO_OVERLAY, Flag, Structured, lossy, packed_rows, shown_rungs
 from edge_agent.transaction import Transaction
 from shared.errors import Code, IntegrityError, PermanentError
 from shared.memory.blocks import BlockMember, runs
 from shared.memory.codec import digest
-from shared.memory.model import Kind, MemoryClass, Rung
-from shared.scope import tombstone_hash
+from shared.memory.model import Kind, Rung
 
 Rungs = NDArray[np.uint8]
 
@@ -30,8 +29,6 @@ class Mover:
     def __init__(self, plane: Plane, reader: Reader) -> None:
         self._plane = plane
         self._reader = reader
-        self.witness: Callable[[Sequence[EvictedEntry]], None] = _nobody
-        """Told of evictions before they are committed: no crash may take an entry and its event."""
 
     def apply(self, targets: Mapping[int, Rung]) -> Applied:
         """Move live entries to a rung that their base can give; an overlay goes with any such move.
@@ -69,46 +66,6 @@ class Mover:
             self.save(change, after)
         self._reader.note_damage(damaged)
         return Applied(damaged=tuple(damaged))
-
-    def evict(
-        self, numbers: Sequence[int], reason: EvictionReason, values: Mapping[int, float]
-    ) -> tuple[EvictedEntry, ...]:
-        """Entries go; a stub stays where the hub has every layer of one."""
-        rows = self._plane.table.take(numbers)
-        stubs = {
-            int(row["number"]): _stub(row, values.get(int(row["number"]), 0.0))
-            for row in rows
-            if int(row["facts"]["flags"]) & Flag.ARCHIVED and reason is not EvictionReason.FORGOTTEN
-        }
-        gone = tuple(
-            EvictedEntry(
-                number,
-                row["id"].tobytes(),
-                Kind(int(row["facts"]["kind"])),
-                MemoryClass(int(row["facts"]["memory_class"])),
-                values.get(number, 0.0),
-                reason,
-                number in stubs,
-            )
-            for number, row in zip(rows["number"].tolist(), rows, strict=True)
-        )
-        with self._plane.journal.write() as change:
-            change.db.executemany("INSERT OR REPLACE INTO stub (number, stub) VALUES (?, ?)", stubs.items())
-            change.after(partial(self._plane.stubs.update, stubs))
-            self._remove(change, rows, forgotten=reason is EvictionReason.FORGOTTEN)
-            if reason is not EvictionReason.FORGOTTEN:
-                self.witness(gone)
-        return gone
-
-    def forget(self, number: int) -> EvictedEntry:
-        """One entry goes for good: its block is rewritten first, so that no byte of it stays."""
-        row = self._plane.row(number).copy()
-        block = int(row["facts"]["block"])
-        rows = self._plane.table.rows()
-        others = rows["number"][(rows["facts"]["block"] == block) & (rows["number"] != number)].tolist()
-        if others:
-            self.rewrite(others)
-        return self.evict([number], EvictionReason.FORGOTTEN, {})[0]
 
     # --- parts of a transaction, shared with restores ----------------------------------------------
 
@@ -208,33 +165,6 @@ class Mover:
             facts["block"][full].tolist(),
         )
 
-    def _remove(self, change: Transaction, rows: Structured, *, forgotten: bool) -> None:
-        numbers = rows["number"].tolist()
-        plane = self._plane
-        self.uncover(change, rows)
-        self.leave(change, rows)
-        plane.graph.drop(change, numbers)
-        change.count("entry_holes", len(numbers))
-        for table in ("entry", "heat"):
-            change.db.executemany(f"DELETE FROM {table} WHERE number = ?", [(number,) for number in numbers])
-        for row in rows:
-            number, version = int(row["number"]), int(row["version"])
-            unknown = plane.outbox.waits(number, Op.CREATED)
-            plane.outbox.withdraw(
-                change, number, (Op.CREATED, Op.RESIDUE, Op.LAYERS, *([Op.STATE] * unknown))
-            )
-            if forgotten:
-                self._bury(change, row)
-            if not unknown:
-                plane.tell(change, number, Op.FORGOTTEN if forgotten else Op.STATE, version)
-        change.after(partial(plane.table.remove, numbers))
-
-    def _bury(self, change: Transaction, row: np.void) -> None:
-        change.db.execute(
-            "INSERT OR REPLACE INTO tombstone (number, hash) VALUES (?, ?)",
-            (int(row["number"]), tombstone_hash(self._plane.journal.meta.tenant, row["id"].tobytes())),
-        )
-
     def _bases(
         self, rows: Structured, rungs: Rungs | None
     ) -> tuple[dict[int, Base], dict[int, IntegrityError]]:
@@ -317,18 +247,3 @@ def _lost_exact(before: Structured, rungs: Rungs) -> tuple[int, ...]:
     """Exact entries that went to a lossy rung before the hub had their layers."""
     exact = ~lossy(before["facts"]["rung"]) & (before["facts"]["flags"] & Flag.ARCHIVED == 0)
     return tuple(before["number"][exact & lossy(rungs)].tolist())
-
-
-def _nobody(_: Sequence[EvictedEntry]) -> None:
-    """Nobody keeps the books."""
-
-
-def _stub(row: np.void, value: float) -> bytes:
-    facts = row["facts"]
-    stub = np.zeros(1, STUB)
-    stub["digest_prefix"] = np.void(row["digest"].tobytes()[:8])
-    stub["value"] = value
-    stub["version"] = min(int(row["version"]), 2**16 - 1)
-    stub["kind"] = facts["kind"]
-    stub["memory_class"] = facts["memory_class"]
-    return stub.tobytes()

@@ -133,15 +133,6 @@ class Outbox:
         change.after(self._settled)
         return wire.decode_batch(body).deltas
 
-    def explains(self, cursor: int, chain: bytes) -> bool:
-        """True where the batch in flight is exactly what the hub has and we have not seen acked."""
-        body = self._sent
-        return (
-            body is not None
-            and cursor == self._sent_seq
-            and wire.next_chain(self._journal.meta.chain, body) == chain
-        )
-
     def covers(self, ack: Ack) -> bool:
         """True where the ack is for the batch in flight."""
         return self._sent is not None and (ack.epoch, ack.last_seq) == (

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from edge_agent.entries import EvictedEntry, EvictionReason, StageTally
-from edge_agent.sweep import SweepReport
+from edge_agent.sweep_report import SweepReport
 from shared.host.db import Database, open_db
 from shared.host.files import directory_bytes
 from shared.memory.cycle import LoopPoint

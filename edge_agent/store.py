@@ -31,6 +31,7 @@ from edge_agent.entries import (
     Usage,
 )
 from edge_agent.estimates import Estimates
+from edge_agent.evictor import Evictor
 from edge_agent.mover import Mover
 from edge_agent.opening import StoreOptions, open_plane
 from edge_agent.plane import Plane
@@ -58,6 +59,7 @@ class Store:
         self._plane = plane
         self._reader = Reader(plane)
         self._mover = Mover(plane, self._reader)
+        self._evictor = Evictor(plane, self._mover)
         self._restorer = Restorer(plane, self._mover)
         self._telemetry = Telemetry(plane)
         self.estimates = Estimates(plane, self._reader)
@@ -145,7 +147,7 @@ class Store:
 
     def forget(self, number: int) -> EvictedEntry:
         """An entry goes for good, with every byte of its text; the hub gets a tombstone."""
-        return self._mover.forget(number)
+        return self._evictor.forget(number)
 
     # --- recalls and outcomes -----------------------------------------------------------------------
 
@@ -247,11 +249,11 @@ class Store:
         self, numbers: Sequence[int], reason: EvictionReason, values: Mapping[int, float]
     ) -> tuple[EvictedEntry, ...]:
         """Entries go; a stub stays where the hub has every layer."""
-        return self._mover.evict(numbers, reason, values)
+        return self._evictor.evict(numbers, reason, values)
 
     def witness_evictions(self, witness: Callable[[Sequence[EvictedEntry]], None]) -> None:
         """Tell `witness` of every eviction (not of what is forgotten) before it is committed."""
-        self._mover.witness = witness
+        self._evictor.witness = witness
 
     def put_overlay(self, number: int, version: int, base_digest: bytes, overlay: Overlay) -> None:
         """Cover a base with an admitted draft made for exactly that base."""

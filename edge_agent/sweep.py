@@ -7,16 +7,15 @@ evictions last. The plan is shared.memory.crystallize, the moves are the store's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 
 from edge_agent.columns import Pricing
 from edge_agent.compactor import Compactor
-from edge_agent.entries import Applied, EvictedEntry, EvictionReason, Moved, Usage
+from edge_agent.entries import EvictionReason
 from edge_agent.plane import ENTRY_ROW_BYTES, size_bytes
 from edge_agent.store import Store
+from edge_agent.sweep_report import SweepPhase, SweepReport, SweepStep
 from edge_agent.table import Flag, lossy
 from shared.memory import crystallize
 from shared.memory.model import EvictionMode, Kind, Rung, SweepPlan
@@ -34,49 +33,6 @@ _STEER = 0.99
 _MAX_ROUNDS = 16
 # While the file is still too large, blocks are rewritten for fewer dead bytes than in idle time.
 _TIGHT_DEAD_SHARE = 0.05
-
-
-class SweepPhase(str, Enum):
-    """What a step has done."""
-
-    PACK = "pack"
-    DEMOTE = "demote"
-    GRACE = "grace"
-    """Nothing yet: these entries lack an archive; the caller may wait for acks before it goes on."""
-    EVICT = "evict"
-    REWRITE = "rewrite"
-
-
-@dataclass(frozen=True)
-class SweepStep:
-    """One durable chunk. changed: entries whose shown text may differ; gone: evicted ones. Re-index both."""
-
-    phase: SweepPhase
-    changed: tuple[int, ...] = ()
-    gone: tuple[int, ...] = ()
-
-
-@dataclass
-class SweepReport:
-    """What a sweep has done so far; final once its steps are through."""
-
-    budget_bytes: int
-    moves: dict[int, Moved] = field(default_factory=dict)
-    evicted: list[EvictedEntry] = field(default_factory=list)
-    lost_exact: list[int] = field(default_factory=list)
-    damaged: list[int] = field(default_factory=list)
-    price: float = 0.0
-    rounds: int = 0
-    guard_yielded: int = 0
-    usage: Usage | None = None
-
-    def add(self, applied: Applied) -> None:
-        """One more chunk; an entry's moves become one from where it stood first."""
-        for move in applied.moved:
-            first = self.moves.get(move.number, move)
-            self.moves[move.number] = Moved(move.number, first.origin, move.to)
-        self.lost_exact.extend(applied.lost_exact)
-        self.damaged.extend(applied.damaged)
 
 
 class Sweep:

@@ -10,7 +10,8 @@ import pytest
 
 from edge_agent.entries import ArchiveMode, EvictedEntry, EvictionReason
 from edge_agent.store import Store
-from edge_agent.sweep import Sweep, SweepPhase
+from edge_agent.sweep import Sweep
+from edge_agent.sweep_report import SweepPhase
 from tests.planes import acknowledge_all, fill, flat_pricing, open_store
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from edge_agent.entries import EvictedEntry, EvictionReason, Moved, StageTally
 from edge_agent.state import FILE_NAME, Eviction, State, graded_point
-from edge_agent.sweep import Sweep, SweepReport
+from edge_agent.sweep import Sweep
+from edge_agent.sweep_report import SweepReport
 from shared.host.files import directory_bytes
 from shared.memory.model import Kind, MemoryClass, Rung
 from shared.ports import LedgerRow

@@ -13,7 +13,8 @@ import pytest
 from edge_agent.columns import Pricing
 from edge_agent.entries import ArchiveMode, EvictionReason, NewEntry, Overlay
 from edge_agent.store import Store
-from edge_agent.sweep import WAL_CHUNK_BYTES, Sweep, SweepPhase
+from edge_agent.sweep import WAL_CHUNK_BYTES, Sweep
+from edge_agent.sweep_report import SweepPhase
 from shared.errors import Code, InputError
 from shared.memory.crystallize import aim_bytes
 from shared.memory.model import EvictionMode, Kind, MemoryClass, Rung
