@@ -85,8 +85,9 @@ def test_restores_go_by_value_times_gain_per_byte_and_the_worthless_come_last() 
 
 
 def test_worthless_entries_are_restored_cheapest_gain_first() -> None:
-    columns = recovery_columns([ROW] * 2, [SKELETAL, TRACE], exact_source=[1, 1], value=[0.0, 0.0])
-    assert [number for number, *_ in steps(plan(columns, PRODUCT, caps(1e6)))] == [1, 0]
+    # .6 / 180 bytes before .35 / 140.
+    columns = recovery_columns([ROW] * 2, [TRACE, SKELETAL], exact_source=[1, 1], value=[0.0, 0.0])
+    assert [number for number, *_ in steps(plan(columns, PRODUCT, caps(1e6)))] == [0, 1]
 
 
 def test_equal_rows_rise_in_the_reverse_of_the_order_in_which_they_sink() -> None:
@@ -190,6 +191,12 @@ def test_drafts_go_by_value_times_gain_per_token_one_rung_a_round() -> None:
         (2, Rung.COMPRESSED),
     ]
     assert sum(p.tokens for p in made) == 550
+
+
+def test_each_round_of_drafts_grows_by_what_its_overlay_adds_to_the_last() -> None:
+    columns = recovery_columns([ROW], [TRACE], model_source=[1])
+    growth = [p.growth_bytes for p in plan(columns, PRODUCT, caps(1e6, tokens=1e6))]
+    assert growth == [60, 120 - 60, 1000 - 120]
 
 
 def test_a_draft_is_never_packed_and_replaces_the_overlay_below() -> None:
