@@ -45,6 +45,7 @@ class StageRow(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     entries: int
     served: int
+    ungraded: int
     writes: int
     disk_after_writes_bytes: int
     logical_after_writes_bytes: int

@@ -74,8 +74,8 @@ def run_demo(options: DemoOptions) -> int:
             lineup = Lineup(stream, packed_sizes(stream), work, fleet, options.model, clock, progress)
             cycles = lineup.run(schedules, arms)
     except (CrystalError, CrystalMemError) as problem:
-        log = problem.facts.get("log", "")
-        progress.say(f"FAILED: {problem.message}; logs and stores are kept in {work}\n{log}".rstrip())
+        progress.say(f"FAILED: {problem.message}; logs and stores are kept in {work}")
+        progress.say(_help(problem))
         return EXIT_BROKEN
     report = _report(options, dataset, stream, cycles, (clock.mono_ns() - started) / 1e9)
     write_report(report, options.out / "report.json")
@@ -90,6 +90,14 @@ def run_demo(options: DemoOptions) -> int:
         return EXIT_BROKEN
     shutil.rmtree(work)
     return EXIT_OK
+
+
+def _help(problem: CrystalError | CrystalMemError) -> str:
+    """What to do next, or what the daemon said last."""
+    code = getattr(problem.code, "value", problem.code)
+    if code in {Code.ENTRY_OVER_BUDGET.value, Code.BUDGET_BELOW_FLOOR.value}:
+        return "The input is too small for a cycle's trough: try --cycles definition1, or give more episodes"
+    return str(problem.facts.get("log", problem.hint)).rstrip()
 
 
 def _schedules(names: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
