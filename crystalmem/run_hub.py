@@ -73,7 +73,7 @@ def settings_of(config: HubConfig) -> HubSettings:
         keys=_keys(config),
         edges_file=Path(config.edges_file).expanduser() if config.edges_file else directory / EDGES_NAME,
         quota_bytes=config.quota_bytes,
-        rules=Rules(config.rho, strict=config.gate == "strict"),
+        rules=Rules(config.rho, strict=config.gate == "strict", max_tokens=config.model.max_tokens),
     )
 
 

@@ -97,8 +97,8 @@ class LinkTimings:
     draft_s: float = 45.0
     """Longer than the hub's own limit for its model (30 s by default)."""
     ping_s: float = 1.0
-    silent_s: float = 3.0
-    """The hub counts as gone; ZeroMQ's heartbeats use the same figure."""
+    silent_s: float = 2.0
+    """Looked at with each ping: a hub that is gone is noticed within 3 s (runtime.md R8)."""
     backoff_min_s: float = 0.25
     backoff_max_s: float = 5.0
     """With the hello's wait this brings the link back within 10 s of the network (runtime.md R8)."""

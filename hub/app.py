@@ -129,6 +129,7 @@ class HubApp:
                 else:
                     # The self-test's own knocks are not counted.
                     self._counters.refused.clear()
+                    zap.announce = True
                     _log.info("self-test passed: strangers are refused", endpoint=self.endpoint)
                     watch = HandshakeWatch(socket, self._counters)
                     stack.callback(watch.close)

@@ -31,10 +31,11 @@ class DraftGate(Protocol):
 
 @dataclass(frozen=True)
 class Rules:
-    """rho of Eq. 10 and the gate's mode."""
+    """rho of Eq. 10, the gate's mode, and the longest reply that one call may ask for."""
 
     rho: float
     strict: bool
+    max_tokens: int = 1024
 
 
 class Regenerator:
@@ -87,7 +88,7 @@ class Regenerator:
             future.cancel()
 
     async def _charged(self, ask: DraftAsk, generator: Generator, gate: DraftGate) -> DraftReply:
-        request = _request(ask)
+        request = _request(ask, self._rules.max_tokens)
         reserved = _reservation(ask, estimate_tokens(request), self._clock.wall_ns())
         # The hub's own rho: an edge may ask for less, never for more.
         cap_tokens = min(int(self._rules.rho * ask.serving_tokens), ask.cap_tokens)
@@ -123,7 +124,7 @@ def _reservation(ask: DraftAsk, tokens: int, wall_ns: int) -> LedgerRow:
     )
 
 
-def _request(ask: DraftAsk) -> DraftRequest:
+def _request(ask: DraftAsk, max_tokens: int) -> DraftRequest:
     return DraftRequest(
         number=ask.number,
         version=ask.version,
@@ -133,7 +134,7 @@ def _request(ask: DraftAsk) -> DraftRequest:
         residue=ask.residue,
         invariants=ask.invariants,
         neighbours=ask.neighbours,
-        max_tokens=ask.max_tokens,
+        max_tokens=min(ask.max_tokens, max_tokens),
         kind=ask.kind,
         record=ask.record,
         stage=ask.stage,

@@ -160,3 +160,18 @@ async def test_differing_digests_stop_both_sides(tmp_path: Path) -> None:
             assert link.status().code == Code.CHAIN_MISMATCH.value
         assert hub.app.status().deltas == 1
         assert EDGE in hub.edges
+
+
+async def test_a_damaged_tenant_file_stops_that_tenant_only(tmp_path: Path) -> None:
+    (tmp_path / "tenants").mkdir()
+    (tmp_path / "tenants" / "tenant-1.db").write_bytes(b"no database" * 1000)
+    async with running_hub(tmp_path) as hub:
+        pair = hub.admit(tenants=("tenant-1", "tenant-2"))
+        damaged, sound = ListOutbox(), ListOutbox(tenant="tenant-2")
+        for source in (damaged, sound):
+            source.remember(1)
+        stopped, works = link_to(hub, damaged, pair), link_to(hub, sound, pair)
+        async with running_link(stopped), running_link(works):
+            await until(lambda: not sound.deltas and stopped.status().code == Code.CORRUPT.value)
+        assert damaged.deltas
+        assert (tmp_path / "tenants" / "tenant-1.db").read_bytes() == b"no database" * 1000

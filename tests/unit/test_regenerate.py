@@ -49,10 +49,12 @@ class HeldGenerator:
     def __init__(self, draft: Draft) -> None:
         self.go = anyio.Event()
         self.calls = 0
+        self.requests: list[DraftRequest] = []
         self._draft = draft
 
     async def draft(self, request: DraftRequest) -> Draft:
         self.calls += 1
+        self.requests.append(request)
         await self.go.wait()
         return self._draft
 
@@ -160,6 +162,15 @@ async def test_an_admitted_draft_is_charged_and_recorded(tmp_path: Path) -> None
     async with regenerator(tmp_path, generator) as (source, books):
         assert await source.draft(ASK) == DraftReply(1, "at the shelf", "held", 40)
         assert (await books.totals()) == {"tokens": 40, "link_bytes": 12, "attempts": 1, "admitted": 1}
+
+
+async def test_no_edge_asks_for_a_longer_reply_than_the_hub_allows(tmp_path: Path) -> None:
+    generator = HeldGenerator(Draft("at the shelf", "held", 40))
+    generator.go.set()
+    async with regenerator(tmp_path, generator) as (source, _):
+        await source.draft(msgspec.structs.replace(ASK, max_tokens=2**20))
+        await source.draft(ASK)
+    assert [request.max_tokens for request in generator.requests] == [1024, ASK.max_tokens]
 
 
 async def test_a_rejected_draft_keeps_its_text_at_the_hub_and_is_charged(tmp_path: Path) -> None:

@@ -297,3 +297,13 @@ async def test_a_silent_hub_counts_as_gone_after_its_time() -> None:
         while line.channel.failure is None:
             await anyio.sleep(0.001)
         assert line.channel.failure.code is Code.HUB_UNAVAILABLE
+
+
+async def test_a_loop_that_was_held_up_does_not_blame_the_hub() -> None:
+    async with wire() as line, anyio.create_task_group() as tasks:
+        tasks.start_soon(line.channel.keep_alive, TENANT, 1.0, 3.0)
+        await anyio.wait_all_tasks_blocked()
+        line.clock.tick(60.0)
+        assert await line.heard() == Ping(TENANT)
+        assert line.channel.failure is None
+        tasks.cancel_scope.cancel()
