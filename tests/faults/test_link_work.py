@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
 from edge_agent.link import Phase
+from edge_agent.sync import LinkEndpoint, SyncLink
+from hub.router import Router
 from shared.errors import Code, PermanentError
+from shared.host.clock import SystemRng
+from shared.host.keys import new_pair
 from shared.memory.model import Rung
 from shared.wire import (
+    Archived,
+    HubMessage,
     Layer,
     Layers,
     Welcome,
 )
 from tests.link_harness import (
+    CLOCK,
     EDGE,
+    FAST,
     ListOutbox,
     link_to,
     public_id,
@@ -175,3 +184,45 @@ async def test_a_damaged_tenant_file_stops_that_tenant_only(tmp_path: Path) -> N
             await until(lambda: not sound.deltas and stopped.status().code == Code.CORRUPT.value)
         assert damaged.deltas
         assert (tmp_path / "tenants" / "tenant-1.db").read_bytes() == b"no database" * 1000
+
+
+async def test_a_lost_answer_is_asked_for_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    send, lost = Router._send, list[HubMessage]()
+
+    async def losing(self: Router, routing_id: bytes, message: HubMessage) -> bool:
+        if isinstance(message, Archived) and not lost:
+            lost.append(message)
+            return True
+        return await send(self, routing_id, message)
+
+    monkeypatch.setattr(Router, "_send", losing)
+    async with running_hub(tmp_path) as hub:
+        source = ListOutbox()
+        source.remember(1)
+        source.put(lambda seq: Layers(seq, 1, 1, 3, (Layer(Rung.TRACE, b"t"),)))
+        link = link_to(hub, source, hub.admit(), timings=replace(FAST, fetch_s=0.2))
+        async with running_link(link):
+            await until(lambda: not source.deltas)
+            assert (await link.fetch(1, 1)).layers[0].payload == b"t"
+        assert (len(lost), hub.app.status().fetches) == (1, 2)
+
+
+async def test_whoever_waits_for_a_flush_hears_that_the_hub_went(tmp_path: Path) -> None:
+    source = ListOutbox()
+    async with running_hub(tmp_path) as hub:
+        link = link_to(hub, source, hub.admit())
+        async with running_link(link):
+            await until(lambda: link.up)
+            hub.stop.set()
+            source.remember(1)
+            assert not await link.flush(20)
+            assert source.deltas
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://", "smoke://hub:1"])
+async def test_an_address_that_is_none_is_named(tmp_path: Path, address: str) -> None:
+    pair = new_pair()
+    link = SyncLink(ListOutbox(), LinkEndpoint(address, pair, pair.public), b"b" * 16, CLOCK, SystemRng())
+    with pytest.raises(PermanentError) as caught:
+        await link.run()
+    assert (caught.value.code, caught.value.facts["endpoint"]) == (Code.BAD_CONFIG, address)
