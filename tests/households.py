@@ -68,4 +68,4 @@ def write(path: Path, episodes: int, seed: int = 1) -> Path:
 
 def _view(rng: random.Random) -> tuple[str, str]:
     place = f"{rng.choice(PLACES)} {rng.randint(1, 9)}"
-    return place, ", ".join(f"a {thing} {rng.randint(1, 40)}" for thing in rng.sample(THINGS, 5))
+    return place, ", ".join(f"a {thing} {rng.randint(1, 9999)}" for thing in rng.sample(THINGS, 5))

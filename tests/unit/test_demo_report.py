@@ -67,6 +67,7 @@ def row(stage: int, b: float, capability: float, **changes: Any) -> StageRow:
         seconds=1.0,
         entries=10,
         served=5,
+        ungraded=0,
         writes=2,
         disk_after_writes_bytes=96_000,
         logical_after_writes_bytes=91_000,

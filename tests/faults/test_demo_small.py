@@ -1,0 +1,85 @@
+"""The demo end to end at a small size: real daemons, a killed hub, the checker, the same twice."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crystalmem.demo import DemoOptions, run_demo
+from crystalmem.demo.run import EXIT_BROKEN, EXIT_OK
+from shared.errors import Code, PermanentError
+from tests import households
+
+EPISODES = 50
+TIMES = ("seconds", "link_up_bytes", "link_down_bytes")
+
+
+def demo(
+    out: Path, arms: tuple[str, ...], cycle: str, episodes: int = EPISODES
+) -> tuple[int, dict[str, Any]]:
+    source = households.write(out.with_suffix(".jsonl"), episodes)
+    code = run_demo(DemoOptions(out=out, input_file=source, cycles=(cycle,), arms=arms))
+    return code, json.loads((out / "report.json").read_text("utf-8"))
+
+
+def test_lru_loses_what_crystalmem_brings_back_through_a_killed_hub(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, report = demo(tmp_path / "out", ("lru", "product_archive"), "definition1")
+    said = capsys.readouterr().out
+    assert code == EXIT_OK, said
+    arms = report["cycles"]["definition1"]["arms"]
+    assert set(arms) == {"keep_all", "lru", "product_archive"}
+    assert report["violations"] == report["broken"] == []
+    assert report["link"] | {"acked": 0} == {"acked": 0, "lost": 0, "applied_twice": 0, "hub_kills": 1}
+    assert report["link"]["acked"] >= EPISODES
+    assert arms["product_archive"]["identical"] == EPISODES
+    assert arms["product_archive"]["check"]["hub_entries"] == EPISODES
+    assert arms["lru"]["identical"] < EPISODES
+    assert arms["lru"]["check"]["edge_evicted"] == EPISODES - arms["lru"]["identical"]
+    assert arms["lru"]["stages"][-1]["C"] < arms["keep_all"]["stages"][-1]["C"] - 5
+    for arm in arms.values():
+        assert arm["empty_capability"] == 0
+        assert [stage["stage"] for stage in arm["stages"]] == list(range(1, 8))
+    assert (tmp_path / "out" / "loop.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "out" / "work").exists()
+    assert "no model endpoint was given" in said
+
+
+def test_two_runs_of_a_seed_tell_the_same(tmp_path: Path) -> None:
+    rows = []
+    for name in ("one", "two"):
+        code, report = demo(tmp_path / name, ("product_archive",), "deep", 100)
+        assert code == EXIT_OK
+        arm = report["cycles"]["deep"]["arms"]["product_archive"]
+        loop = (arm["H"], arm["D"], arm["identical"])
+        stages = [{key: value for key, value in row.items() if key not in TIMES} for row in arm["stages"]]
+        rows.append((loop, stages))
+    assert rows[0] == rows[1]
+    assert any(row["rungs"].get("trace") for row in rows[0][1])
+    assert any(row["promoted"] for row in rows[0][1])
+
+
+def test_a_daemon_that_cannot_start_ends_the_demo_with_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crystalmem.demo.processes.COMMAND", ("/bin/sh", "-c", "echo no such luck; exit 3"))
+    source = households.write(tmp_path / "in.jsonl", EPISODES)
+    assert run_demo(DemoOptions(out=tmp_path / "out", input_file=source, cycles=("deep",))) == EXIT_BROKEN
+    said = capsys.readouterr().out
+    assert "keep_all did not start" in said
+    assert "no such luck" in said
+
+
+def test_bad_input_starts_nothing(tmp_path: Path) -> None:
+    source = households.write(tmp_path / "in.jsonl", EPISODES)
+    source.write_bytes(source.read_bytes() + b'{"type": "episode", "id": "x", "text": ""}\n')
+    with pytest.raises(PermanentError) as caught:
+        run_demo(DemoOptions(out=tmp_path / "out", input_file=source))
+    assert caught.value.code is Code.BAD_INPUT_FILE
+    assert not (tmp_path / "out").exists()
+    assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob("crystalmem-*/reference-*"))
