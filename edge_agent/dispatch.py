@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -108,7 +109,10 @@ class Dispatch:
         rows["facts"]["flags"] &= ~np.uint8(Flag.ARCHIVED)
         with plane.journal.write() as change:
             self._save(change, rows)
-            plane.outbox.restart(change, generation, plane.rng, _everything(rows))
+            # Forgotten, and the hub may not have heard of it: it still holds the text.
+            buried = change.db.query("SELECT number FROM tombstone ORDER BY number")
+            again = chain(_everything(rows), ((number, Op.FORGOTTEN, 1) for (number,) in buried))
+            plane.outbox.restart(change, generation, plane.rng, again)
 
     def _save(self, change: Transaction, rows: Structured) -> None:
         change.db.executemany("UPDATE entry SET facts = ? WHERE number = ?", packed_rows(rows, "facts"))

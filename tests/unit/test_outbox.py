@@ -226,6 +226,17 @@ def test_a_new_epoch_tells_every_live_entry_again_and_believes_no_archive(store:
     assert codec.render(store.read(second).record) == store.read(second).base_text
 
 
+def test_a_new_epoch_tells_again_what_was_forgotten_and_not_yet_acked(store: Store) -> None:
+    first, second, third = fill(store, 3, 300)
+    acknowledge_all(store)
+    store.forget(first)
+    acknowledge_all(store)
+    store.forget(second)
+    store.link.sealed()
+    store.link.fenced(9)
+    assert kinds(acknowledge_all(store)) == [(Created, third), (Forgotten, second)]
+
+
 def test_the_outbox_and_the_batch_in_flight_are_charged(store: Store) -> None:
     fill(store, 10, 100)
     waiting = store.account.floor_bytes()
