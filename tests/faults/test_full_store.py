@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from crystalmem.demo.processes import Fleet
 from crystalmem.demo.site import TENANT, HubSite
 from tests import households
 from tests.daemons import STILL, Edge, running_edge
+from tests.soak.evidence import target_pending
 
 EPISODES = [row["text"] for row in households.rows(120) if row["type"] == "episode"]
 BUDGET_BYTES = 40_000
@@ -118,6 +121,32 @@ def test_everything_comes_back_after_a_kill(archived: tuple[Edge, dict[str, str]
         assert edge.held() == {entry: text_digest(text).hex() for entry, text in written.items()}
         assert {entry: client.get(entry)["text"] for entry in written} == written
         assert _all_evicted(client) == []
+
+
+def test_a_crash_in_a_squeeze_costs_no_exactness_while_the_hub_is_there(
+    archived: tuple[Edge, dict[str, str]],
+) -> None:
+    edge, _ = archived
+    with edge.client() as client:
+        client.set_budget(bytes=400_000)
+        fresh = {client.remember(f"After the crash. {text}")["id"]: text for text in EPISODES[:60]}
+
+    def squeeze() -> None:
+        with edge.client() as client, suppress(CrystalMemError):
+            client.set_budget(bytes=20_000)
+
+    caller = threading.Thread(target=squeeze)
+    caller.start()
+    while caller.is_alive() and not target_pending(edge):
+        caller.join(0.001)
+    edge.kill_and_start()
+    caller.join()
+    with edge.client() as client:
+        assert client.budget()["budget_bytes"] == 20_000
+        client.set_budget(bytes=400_000)
+        client.settle()
+        for entry, text in fresh.items():
+            assert client.get(entry)["text"] == f"After the crash. {text}"
 
 
 # --- the disk ---------------------------------------------------------------------------------------------
