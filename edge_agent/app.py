@@ -89,7 +89,7 @@ class EdgeApp:
         with lock_directory(directory):
             thread = WorkerThread("store", supervisor.pulse("store"))
             try:
-                parts = await thread.run(self._open, thread)
+                parts = await thread.run(self._open, thread, anyio.Lock())
                 try:
                     await self._serve(supervisor, parts)
                 finally:
@@ -113,21 +113,22 @@ class EdgeApp:
         reporting = Reporting(parts, self._identity(), _status_of(link))
         monitor = Monitor(parts.store, parts.retrieval, ports.retention)
         verbs = Verbs(parts, monitor, elastic, recovery, idle, reporting, ports.admission, ports.ids)
-        async with api.serve(verbs, config.socket_path, config.door):
-            async with elastic.lock:
-                # Recalls are answered meanwhile and say over_budget.
-                await elastic.resume()
-            workers = [_Worker("idle", idle.run)]
-            if link is not None:
-                workers.append(_Worker("link", link.run))
-            for worker in workers:
-                supervisor.start(worker.name, worker.run)
-            supervisor.ready(f"tenant {config.tenant}, {len(parts.store)} entries, {config.socket_path}")
-            await supervisor.stop.wait()
-        for worker in workers:
-            await worker.end()
+        workers: list[_Worker] = []
+        try:
+            async with api.serve(verbs, config.socket_path, config.door):
+                if link is not None:
+                    workers.append(_start(supervisor, _Worker("link", link.run)))
+                async with parts.lock:
+                    # Recalls are answered meanwhile and say over_budget.
+                    await elastic.resume()
+                workers.append(_start(supervisor, _Worker("idle", idle.run)))
+                supervisor.ready(f"tenant {config.tenant}, {len(parts.store)} entries, {config.socket_path}")
+                await supervisor.stop.wait()
+        finally:
+            for worker in reversed(workers):
+                await worker.end()
 
-    def _open(self, thread: WorkerThread) -> Parts:
+    def _open(self, thread: WorkerThread, lock: anyio.Lock) -> Parts:
         config, ports = self._config, self._ports
         options = StoreOptions(
             tenant=config.tenant,
@@ -142,7 +143,7 @@ class EdgeApp:
         mode = ValueMode.PAPER if config.memory.valuation == "paper" else ValueMode.PRODUCT
         valuation = Valuation(store, mode, config.memory.coupling)
         state = State.open(config.directory / "state")
-        return Parts(store, Retrieval(store), valuation, state, thread, ports.clock)
+        return Parts(store, Retrieval(store), valuation, state, thread, ports.clock, lock)
 
     def _link(self, parts: Parts) -> SyncLink | None:
         ports = self._ports
@@ -184,6 +185,11 @@ def _status_of(link: SyncLink | None) -> Callable[[], LinkStatus | None]:
         return None if link is None else link.status()
 
     return status
+
+
+def _start(supervisor: Supervisor, worker: _Worker) -> _Worker:
+    supervisor.start(worker.name, worker.run)
+    return worker
 
 
 def _close(parts: Parts) -> None:

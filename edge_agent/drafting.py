@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edge_agent.entries import Overlay, StoredEntry
-from edge_agent.parts import Parts
+from edge_agent.parts import Parts, used_bytes
 from shared.errors import CrystalError, TransientError
+from shared.memory.gate import Reason
 from shared.memory.model import Promotion, Rung, Source
-from shared.ports import DraftRequest, LedgerRow, Link
+from shared.ports import Draft, DraftRequest, LedgerRow, Link
 
 _NEIGHBOURS = 3
 _BYTES_PER_TOKEN = 4
 # JSON framing and a model that words things longer than the original did.
 _ANSWER_ROOM = 2.0
 _LEAST_ANSWER_TOKENS = 64
+_MOST_DOUBLINGS = 6
+# The base moved while the draft flew.
 SUPERSEDED = "superseded"
-NO_ROOM = "no_room"
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,8 @@ class Drafting:
             return Lifted(False, "", 0)
         entry, request = prepared
         draft = await self._link.draft(request)
-        lifted = await thread.run(
-            self._admit, entry, request, draft.text, draft.model, draft.failure, draft.tokens
-        )
-        await thread.run(self._record, request, lifted)
-        return lifted
+        async with self._parts.lock:
+            return await thread.run(self._take, entry, request, draft)
 
     # --- store's thread ---------------------------------------------------------------------------------
 
@@ -98,33 +97,40 @@ class Drafting:
         texts = dict(store.texts(live))
         return tuple(texts[other] for other in live if other in texts)
 
-    def _admit(
-        self, entry: StoredEntry, request: DraftRequest, text: str, model: str, failure: str, tokens: int
-    ) -> Lifted:
+    def _take(self, entry: StoredEntry, request: DraftRequest, draft: Draft) -> Lifted:
+        """Charge the draft whatever becomes of it; a rejected entry is backed off and otherwise untouched."""
+        try:
+            reason = draft.failure or self._admit(entry, request, draft)
+        except TransientError as problem:
+            self._record(request, Lifted(False, problem.code.value, draft.tokens))
+            raise
+        if reason:
+            _, times = self._rejections.get(entry.number, (0, 0))
+            self._rejections[entry.number] = request.stage + 2 ** min(times, _MOST_DOUBLINGS), times + 1
+        else:
+            self._rejections.pop(entry.number, None)
+        lifted = Lifted(not reason, reason, draft.tokens)
+        self._record(request, lifted)
+        return lifted
+
+    def _admit(self, entry: StoredEntry, request: DraftRequest, draft: Draft) -> str:
+        """Why the draft is not admitted; empty when it covers its base now."""
         store = self._parts.store
-        if failure:
-            return self._rejected(entry.number, failure, tokens)
         codec = store.plane.codecs[entry.kind]
-        verdict = codec.gate(entry.record, text, request.neighbours, strict=self._strict)
+        verdict = codec.gate(entry.record, draft.text, request.neighbours, strict=self._strict)
         if not verdict.admitted:
-            return self._rejected(entry.number, verdict.reason, tokens)
-        if store.account.logical_bytes() + len(text.encode()) > store.meta.budget_bytes:
-            return Lifted(False, NO_ROOM, tokens)
-        overlay = Overlay(Rung(request.target), text, model, self._parts.clock.wall_ns())
+            return verdict.reason
+        if used_bytes(store) + len(draft.text.encode()) > store.meta.budget_bytes:
+            return Reason.OVER_BUDGET.value
+        overlay = Overlay(Rung(request.target), draft.text, draft.model, self._parts.clock.wall_ns())
         try:
             store.put_overlay(entry.number, entry.version, entry.base_digest, overlay)
         except TransientError:
             raise
         except CrystalError:
-            return Lifted(False, SUPERSEDED, tokens)
-        self._rejections.pop(entry.number, None)
+            return SUPERSEDED
         self._parts.retrieval.refresh([entry.number])
-        return Lifted(True, "", tokens)
-
-    def _rejected(self, number: int, reason: str, tokens: int) -> Lifted:
-        _, times = self._rejections.get(number, (0, 0))
-        self._rejections[number] = self._parts.store.meta.stage + 2 ** min(times, 6), times + 1
-        return Lifted(False, reason, tokens)
+        return ""
 
     def _record(self, request: DraftRequest, lifted: Lifted) -> None:
         self._parts.state.record(

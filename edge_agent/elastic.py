@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import anyio
 
 from edge_agent.entries import ArchiveMode, EvictedEntry, StageTally
-from edge_agent.parts import Parts
+from edge_agent.parts import Parts, used_bytes
 from edge_agent.sweep import Sweep
 from edge_agent.sweep_report import SweepPhase, SweepReport, SweepStep
 from edge_agent.sync import SyncLink
 from shared import metrics
-from shared.errors import TransientError
+from shared.errors import Code, InputError, TransientError
 from shared.memory.model import EvictionMode, Rung, SweepPlan
 from shared.ports import Retention
 
@@ -22,6 +22,8 @@ from shared.ports import Retention
 _AHEAD_SHARE = 0.25
 # Shipping makes entries cheaper to demote, so the plan shifts; it settles within a few rounds.
 _AHEAD_ROUNDS = 8
+# A start looks this often whether the link is up.
+_LINK_POLL_S = 0.05
 # Rows, graph and outbox around a written text.
 _ROW_ROOM_BYTES = 1024
 
@@ -37,10 +39,9 @@ class ElasticOptions:
 
 
 class Elastic:
-    """Crystallize in the daemon. `lock` is held by whatever changes entries; recalls need none."""
+    """Crystallize in the daemon."""
 
     def __init__(self, parts: Parts, link: SyncLink | None, options: ElasticOptions) -> None:
-        self.lock = anyio.Lock()
         self._parts = parts
         self._link = link
         self._options = options
@@ -61,6 +62,7 @@ class Elastic:
     async def resume(self) -> None:
         """Finish the sweep, or bring in the log, that a crash left. Call with the lock held."""
         if self._parts.store.meta.target_pending:
+            await self._await_link()
             await self._run(self._sweep.resume())
             return
         with suppress(TransientError):
@@ -84,9 +86,20 @@ class Elastic:
         return report
 
     async def make_room(self, text_bytes: int) -> None:
-        """A write that would not fit demotes first. Call with the lock held."""
-        if not await self._parts.thread.run(self._sweep.has_room, text_bytes):
-            await self.squeeze(headroom_bytes=text_bytes + _ROW_ROOM_BYTES)
+        """A write that would not fit demotes first; refused when even that is not enough. Under the lock."""
+        thread = self._parts.thread
+        if await thread.run(self._sweep.has_room, text_bytes):
+            return
+        await self.squeeze(headroom_bytes=text_bytes + _ROW_ROOM_BYTES)
+        if not await thread.run(self._sweep.has_room, text_bytes):
+            free = self._parts.store.meta.budget_bytes - await thread.run(used_bytes, self._parts.store)
+            raise InputError(
+                Code.ENTRY_OVER_BUDGET,
+                "the budget has no room for it, even with everything else demoted",
+                text_bytes=text_bytes,
+                free_bytes=max(round(free), 0),
+                hint="Raise the budget, or write less",
+            )
 
     async def keep_within(self) -> bool:
         """Recalls and the outbox cost bytes too: squeeze where they used up the slack. Under the lock."""
@@ -106,15 +119,17 @@ class Elastic:
         """A stage without a budget event has run its time."""
         await self._parts.thread.run(self._end_stage, None)
 
-    def plan(self, budget_bytes: int) -> SweepPlan:
-        """What a budget would do (store's thread)."""
-        return self._sweep.plan(budget_bytes)
+    async def plan(self, budget_bytes: int) -> SweepPlan:
+        """What a budget would do; after a squeeze that is under way."""
+        async with self._parts.lock:
+            return await self._parts.thread.run(self._sweep.plan, budget_bytes)
 
     async def archive_ahead(self) -> int:
         """Queue the layers of what a deep squeeze would drop next; how many were queued."""
         if self._options.archive in {None, ArchiveMode.NEVER} or self._link is None or not self._link.up:
             return 0
-        queued = await self._parts.thread.run(self._ship_ahead)
+        async with self._parts.lock:
+            queued = await self._parts.thread.run(self._ship_ahead)
         if queued:
             self._link.wake()
         return queued
@@ -135,6 +150,14 @@ class Elastic:
         return lost
 
     # --- private ------------------------------------------------------------------------------------------
+
+    async def _await_link(self) -> None:
+        """A hub that is there gets the chance that an uninterrupted sweep gives it."""
+        if self._link is None or self._options.archive in {None, ArchiveMode.NEVER}:
+            return
+        with anyio.move_on_after(self._options.grace_s):
+            while not self._link.up:
+                await self._parts.clock.sleep(_LINK_POLL_S)
 
     def _within(self) -> bool:
         self._parts.store.shrink()

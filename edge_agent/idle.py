@@ -93,7 +93,7 @@ class Idle:
 
     async def _tick(self) -> None:
         await self._turn_stage()
-        if self._elastic.lock.statistics().locked:
+        if self._parts.lock.statistics().locked:
             return
         if self._interrupted():
             if self._since_work_s() >= self._timings.patience_s:
@@ -124,11 +124,11 @@ class Idle:
         while not late():
             left_s = max((deadline - clock.mono_ns()) / _NS, 0.0)
             flushed = self._link is None or await self._link.flush(left_s)
-            async with self._elastic.lock:
+            async with self._parts.lock:
                 moved = await self._elastic.keep_within()
-                # What a squeeze queued is sent first: it is charged, and would hide room that is there.
-                rose = not moved and await self._rise_unsent(late)
-                queued = await self._elastic.archive_all_ahead(left_s)
+            # What a squeeze queued is sent first: it is charged, and would hide room that is there.
+            rose = not moved and await self._rise_unsent(late)
+            queued = await self._elastic.archive_all_ahead(left_s)
             self._archived += queued
             if not (moved or rose or queued):
                 state = "settled" if flushed else "link_down"
@@ -150,10 +150,10 @@ class Idle:
 
     async def _work(self, give_way: Callable[[], bool], most: int | None) -> None:
         seen = self._situation()
-        async with self._elastic.lock:
+        async with self._parts.lock:
             moved = await self._elastic.keep_within()
-            rose = await self._recovery.rise(give_way, most)
-            queued = await self._elastic.archive_ahead()
+        rose = await self._recovery.rise(give_way, most)
+        queued = await self._elastic.archive_ahead()
         self._archived += queued
         self._last_problem = None
         self._last_work_mono_ns = self._parts.clock.mono_ns()
@@ -185,7 +185,7 @@ class Idle:
         if stage != self._seen_stage:
             self._seen_stage, self._stage_began_mono_ns = stage, now
         elif (now - self._stage_began_mono_ns) / _NS >= self._timings.stage_max_s:
-            async with self._elastic.lock:
+            async with self._parts.lock:
                 await self._elastic.end_stage()
             self.wake()
 

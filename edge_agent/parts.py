@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import anyio
+
 from edge_agent.retrieval import Retrieval
 from edge_agent.state import State
 from edge_agent.store import Store
@@ -14,7 +16,10 @@ from shared.ports import Clock
 
 @dataclass(frozen=True)
 class Parts:
-    """store, retrieval, valuation and state belong to `thread`: reach them through `thread.run` only."""
+    """store, retrieval, valuation and state belong to `thread`: reach them through `thread.run` only.
+
+    lock: held by whoever changes entries, and by nobody who waits for the hub; recalls need none.
+    """
 
     store: Store
     retrieval: Retrieval
@@ -22,6 +27,7 @@ class Parts:
     state: State
     thread: WorkerThread
     clock: Clock
+    lock: anyio.Lock
 
 
 def used_bytes(store: Store) -> float:

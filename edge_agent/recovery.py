@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+
+import anyio
 
 from edge_agent.drafting import Drafting
 from edge_agent.parts import Parts, used_bytes
@@ -44,6 +46,8 @@ class Recovery:
         self._limits = limits
         self._stage = 0
         self._counts = RecoveryCounts()
+        # Idle windows and settle take turns: a plan of one is stale once the other has moved.
+        self._one_pass = anyio.Lock()
 
     def take_counts(self) -> RecoveryCounts:
         """The counts so far; they start again at zero."""
@@ -55,26 +59,34 @@ class Recovery:
         self._restoring.absent.clear()
 
     async def rise(self, give_way: Callable[[], bool], most: int | None = None) -> bool:
-        """One pass over the plan, `most` entries of it; True when something rose. Ends early to give way."""
+        """One pass over the plan, `most` entries of it; True when something rose. Ends early to give way.
+
+        Nobody waits for the hub with the lock: writes and budgets go on while a fetch or a draft flies.
+        """
         if not self._limits.rises:
             return False
-        plan = (await self._parts.thread.run(self._plan))[:most]
-        before = sum(self._counts.promoted.values())
-        for group in _groups(plan):
-            if give_way() or not await self._parts.thread.run(self._has_room, group):
-                break
-            try:
-                await self._apply(group)
-            except TransientError:
-                # The link went away or the disk is full: what rose so far stays.
-                break
-        return sum(self._counts.promoted.values()) > before
+        async with self._one_pass:
+            plan = (await self._parts.thread.run(self._plan))[:most]
+            before = sum(self._counts.promoted.values())
+            for group in _groups(plan):
+                if give_way() or not await self._parts.thread.run(self._has_room, group):
+                    break
+                try:
+                    await self._apply(group)
+                except TransientError:
+                    # The link went away or the disk is full: what rose so far stays.
+                    break
+            return sum(self._counts.promoted.values()) > before
 
-    async def restore(self, number: int) -> Rung:
+    async def restore(self, number: int, make_room: Callable[[int], Awaitable[None]]) -> Rung:
         """Bring one entry back from the archive now, whatever its price; where it is then."""
-        ladder = self._parts.store.plane.ladder
+        ladder, thread = self._parts.store.plane.ladder, self._parts.thread
         to = Rung.PACKED if any(spec.rung is Rung.PACKED for spec in ladder.rungs) else Rung.FULL
-        await self._restoring.restore(number, to, self._counts)
+        fetched = await self._restoring.fetch_one(number)
+        async with self._parts.lock:
+            await make_room(await thread.run(self._restoring.size_bytes, fetched, to))
+            await thread.run(self._restoring.write, [fetched], to)
+        self._counts.rose(Source.ARCHIVE)
         return to
 
     async def _apply(self, group: Sequence[Promotion]) -> None:
@@ -84,7 +96,9 @@ class Recovery:
         elif source is Source.MODEL:
             await self._from_model(group[0])
         else:
-            await self._parts.thread.run(self._unpack, group)
+            async with self._parts.lock:
+                if await self._parts.thread.run(self._has_room, group):
+                    await self._parts.thread.run(self._unpack, group)
 
     async def _from_model(self, promotion: Promotion) -> None:
         outcome = await self._drafting.lift(promotion)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
+import numpy as np
 
 from edge_agent.entries import ExactText
 from edge_agent.parts import Parts, used_bytes
+from edge_agent.plane import ENTRY_ROW_BYTES
 from edge_agent.table import Flag
 from shared import metrics
 from shared.errors import Code, CrystalError, IntegrityError, PermanentError, TransientError
+from shared.memory import crystallize
 from shared.memory.model import Kind, Rung, Source
 from shared.memory.text_codec import unpack_layer
 from shared.ports import ArchivedEntry, LedgerRow, Link
@@ -46,11 +50,17 @@ class RecoveryCounts:
 
 
 @dataclass(frozen=True)
-class _Fetched:
-    exact: ExactText
-    version: int
-    origin: Rung
+class Fetched:
+    """An original as the archive gave it; the store checks its digest before it is written."""
+
+    entry: ArchivedEntry
+    text: str
     link_bytes: int
+
+    @property
+    def number(self) -> int:
+        """The local number."""
+        return self.entry.number
 
 
 class Restoring:
@@ -68,7 +78,7 @@ class Restoring:
         if link is None:
             return
         versions = await thread.run(self._versions, numbers)
-        fetched: dict[int, _Fetched] = {}
+        fetched: dict[int, Fetched] = {}
         problems: list[TransientError] = []
         limiter = anyio.CapacityLimiter(_FETCHES)
 
@@ -79,49 +89,42 @@ class Restoring:
                 except TransientError as problem:
                     problems.append(problem)
                 except CrystalError as problem:
-                    self._refuse(number, problem, counts)
+                    await thread.run(self._refuse, number, version, problem, counts)
 
         async with anyio.create_task_group() as tasks:
             for number, version in versions.items():
                 tasks.start_soon(fetch, number, version)
         # In the plan's order, whatever order the hub answered in: same inputs, same blocks.
         ordered = [fetched[number] for number in versions if number in fetched]
-        if ordered:
+        async with self._parts.lock:
             await thread.run(self._put_back, ordered, to, counts)
         if problems:
             raise problems[0]
 
-    async def restore(self, number: int, to: Rung, counts: RecoveryCounts) -> None:
-        """Bring one entry back now, whatever its price."""
+    async def fetch_one(self, number: int) -> Fetched:
+        """One entry, whatever its price, read whole; nothing has changed yet."""
         link, thread = self._link, self._parts.thread
         if link is None or not link.up:
             raise TransientError(
                 Code.SOURCE_ABSENT, "no hub answers", number=number, hint="Look at `crystalmem status`"
             )
         version = await thread.run(self._version, number)
-        fetched = await self._fetch(link, number, version)
-        await thread.run(self._check_room, fetched.exact)
-        await thread.run(self._write, [fetched], to)
-        counts.rose(Source.ARCHIVE)
+        return await self._fetch(link, number, version)
 
-    async def _fetch(self, link: Link, number: int, version: int) -> _Fetched:
+    async def _fetch(self, link: Link, number: int, version: int) -> Fetched:
         entry = await link.fetch(number, version)
         size = sum(len(layer.payload) for layer in entry.layers) + len(entry.original)
         self.fetched_bytes += size
-        return await self._parts.thread.run(self._joined, number, entry, size)
+        return await self._parts.thread.run(self._joined, entry, size)
 
     # --- store's thread -----------------------------------------------------------------------------------
 
-    def _joined(self, number: int, entry: ArchivedEntry, size: int) -> _Fetched:
+    def _joined(self, entry: ArchivedEntry, size: int) -> Fetched:
         plane = self._parts.store.plane
         if entry.original:
-            text = _decoded(unpack_layer(entry.original), number)
-        else:
-            text = plane.codecs[Kind(entry.kind)].join(entry.layers, plane.ladder)
-        row = plane.table.get(number)
-        origin = Rung.EVICTED if row is None else Rung(int(row["facts"]["rung"]))
-        exact = ExactText(number, text, entry if row is None else None)
-        return _Fetched(exact, entry.version, origin, size)
+            return Fetched(entry, _decoded(unpack_layer(entry.original), entry.number), size)
+        text = plane.codecs[Kind(entry.kind)].join(entry.layers, plane.ladder)
+        return Fetched(entry, text, size)
 
     def _versions(self, numbers: Sequence[int]) -> Mapping[int, int]:
         versions = {}
@@ -153,68 +156,95 @@ class Restoring:
             )
         return stub.version
 
-    def _check_room(self, exact: ExactText) -> None:
-        store = self._parts.store
-        size = len(exact.text.encode())
-        free = store.meta.budget_bytes - used_bytes(store)
-        if size > free:
-            raise PermanentError(
-                Code.NOT_RESTORABLE,
-                "the budget has no room for it",
-                entry_bytes=size,
-                free_bytes=max(round(free), 0),
-                hint="Raise the budget first",
-            )
-
-    def _put_back(self, fetched: Sequence[_Fetched], to: Rung, counts: RecoveryCounts) -> None:
+    def _put_back(self, fetched: Sequence[Fetched], to: Rung, counts: RecoveryCounts) -> None:
+        """As many as the budget has room for now: it may have moved while they were fetched."""
+        fitting = self._fitting(fetched, to)
+        if not fitting:
+            return
         try:
-            self._write(fetched, to)
-            counts.rose(Source.ARCHIVE, len(fetched))
+            self.write(fitting, to)
+            counts.rose(Source.ARCHIVE, len(fitting))
         except TransientError:
             raise
         except CrystalError:
             # One of them is wrong and nothing was changed: the others go in one by one.
-            for item in fetched:
+            for item in fitting:
                 self._put_one_back(item, to, counts)
 
-    def _put_one_back(self, item: _Fetched, to: Rung, counts: RecoveryCounts) -> None:
+    def _put_one_back(self, item: Fetched, to: Rung, counts: RecoveryCounts) -> None:
         try:
-            self._write([item], to)
+            self.write([item], to)
             counts.rose(Source.ARCHIVE)
         except TransientError:
             raise
         except CrystalError as problem:
-            self._refuse(item.exact.number, problem, counts)
+            self._refuse(item.number, item.entry.version, problem, counts)
 
-    def _write(self, fetched: Sequence[_Fetched], to: Rung) -> None:
+    def _fitting(self, fetched: Sequence[Fetched], to: Rung) -> list[Fetched]:
+        store = self._parts.store
+        left = crystallize.aim_bytes(store.meta.budget_bytes) - used_bytes(store)
+        fitting = []
+        for item in fetched:
+            left -= self.size_bytes(item, to)
+            if left < 0:
+                break
+            fitting.append(item)
+        return fitting
+
+    def size_bytes(self, fetched: Fetched, to: Rung) -> int:
+        """What an entry is expected to cost at a rung."""
+        ratio = float(self._parts.store.estimates.ratios(np.array([fetched.entry.kind], np.uint8), to)[0])
+        return math.ceil(min(ratio, 1.0) * len(fetched.text.encode())) + ENTRY_ROW_BYTES
+
+    def write(self, fetched: Sequence[Fetched], to: Rung) -> None:
+        """Put originals at a rung, all checked before any is written. Under the lock."""
         parts = self._parts
-        parts.store.restore_exact([item.exact for item in fetched], to)
+        table = parts.store.table
+        origins = [_rung_of(table.get(item.number)) for item in fetched]
+        parts.store.restore_exact(
+            [
+                ExactText(item.number, item.text, None if item.number in table else item.entry)
+                for item in fetched
+            ],
+            to,
+        )
         parts.store.shrink()
-        parts.retrieval.refresh([item.exact.number for item in fetched])
-        meta, now = parts.store.meta, parts.clock.wall_ns()
+        parts.retrieval.refresh([item.number for item in fetched])
         parts.state.record_all(
             [
-                LedgerRow(
-                    tenant=meta.tenant,
-                    stage=meta.stage,
-                    number=item.exact.number,
-                    version=item.version,
-                    origin=item.origin,
-                    to=to,
-                    source=Source.ARCHIVE.value,
-                    tokens=0,
-                    link_bytes=item.link_bytes,
-                    admitted=True,
-                    reason="",
-                    wall_ns=now,
-                )
-                for item in fetched
+                self._row(item.number, item.entry.version, (origin, to), item.link_bytes, "")
+                for item, origin in zip(fetched, origins, strict=True)
             ]
         )
 
-    def _refuse(self, number: int, problem: CrystalError, counts: RecoveryCounts) -> None:
+    def _refuse(self, number: int, version: int, problem: CrystalError, counts: RecoveryCounts) -> None:
         self.absent.add(number)
         counts.refused(problem.code.value)
+        origin = _rung_of(self._parts.store.table.get(number))
+        self._parts.state.record(self._row(number, version, (origin, origin), 0, problem.code.value))
+
+    def _row(
+        self, number: int, version: int, move: tuple[Rung, Rung], link_bytes: int, reason: str
+    ) -> LedgerRow:
+        meta = self._parts.store.meta
+        return LedgerRow(
+            tenant=meta.tenant,
+            stage=meta.stage,
+            number=number,
+            version=version,
+            origin=move[0],
+            to=move[1],
+            source=Source.ARCHIVE.value,
+            tokens=0,
+            link_bytes=link_bytes,
+            admitted=not reason,
+            reason=reason,
+            wall_ns=self._parts.clock.wall_ns(),
+        )
+
+
+def _rung_of(row: np.void | None) -> Rung:
+    return Rung.EVICTED if row is None else Rung(int(row["facts"]["rung"]))
 
 
 def _decoded(raw: bytes, number: int) -> str:

@@ -90,9 +90,12 @@ class Sweep:
                 break
             target = steered
         store.retire_dictionaries()
-        store.budget_met()
         store.shrink()
         report.usage = store.usage()
+        if report.usage.holds:
+            store.budget_met()
+            # The note itself went through the log, which is budget too.
+            store.shrink()
 
     def run(self, headroom_bytes: int = 0) -> SweepReport:
         """All steps at once."""

@@ -59,7 +59,7 @@ class Verbs:
         public_id = parse_id(body.id) if body.id is not None else self._ids.new_id()
         created = requests.parse_time_ns(body.created) if body.created is not None else None
         decision = self._admission.decide(text, kind)
-        async with self._elastic.lock:
+        async with self._parts.lock:
             references, unresolved = await self._parts.thread.run(self._references, public_id, body.links)
             entry = NewEntry(text, kind, memory_class, references, public_id, created)
             await self._parts.thread.run(self._check_new, public_id, text.encode())
@@ -117,7 +117,7 @@ class Verbs:
         capability = None if body.capability is None else requests.checked_capability(body.capability)
         budget_bytes = self._budget_bytes(body)
         started = self._parts.clock.mono_ns()
-        async with self._elastic.lock:
+        async with self._parts.lock:
             report = await self._elastic.set_budget(budget_bytes, body.provision_bytes, capability)
             # What the sweep measured when it was done: the link writes again from here on.
             held = await self._parts.thread.run(account, self._parts, report.usage)
@@ -135,7 +135,7 @@ class Verbs:
     async def plan_budget(self, body: requests.SetBudget) -> answers.DryRun:
         """What a budget would do; nothing changes."""
         budget_bytes = self._budget_bytes(body)
-        plan = await self._parts.thread.run(self._elastic.plan, budget_bytes)
+        plan = await self._elastic.plan(budget_bytes)
         floor = await self._parts.thread.run(self._parts.store.account.floor_bytes, budget_bytes)
         return _dry_run(plan, budget_bytes, floor)
 
@@ -151,14 +151,13 @@ class Verbs:
         """Bring one entry back from the archive now."""
         if (body.id is None) == (body.number is None):
             raise InputError(Code.BAD_REQUEST, "give exactly one of id and number")
-        async with self._elastic.lock:
-            number = (
-                body.number
-                if body.number is not None
-                else await self._parts.thread.run(self._reporting.number_for_restore, parse_id(body.id or ""))
-            )
-            rung = await self._recovery.restore(number)
-            public_id = await self._parts.thread.run(self._parts.store.id_of, number)
+        number = (
+            body.number
+            if body.number is not None
+            else await self._parts.thread.run(self._reporting.number_for_restore, parse_id(body.id or ""))
+        )
+        rung = await self._recovery.restore(number, self._elastic.make_room)
+        public_id = await self._parts.thread.run(self._parts.store.id_of, number)
         return answers.Restored(public_id.hex(), number, rung.name.lower())
 
     async def status(self) -> answers.Status:
