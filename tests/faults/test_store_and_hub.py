@@ -1,4 +1,4 @@
-"""The real store over the real link to the real hub: what was given away comes back, the forgotten does not."""
+"""The real store over the real link to the real hub: what was given away comes back, forgotten does not."""
 
 from __future__ import annotations
 
