@@ -77,6 +77,9 @@ def weighted_cut(keys: Keys, weight: Weights, need: float) -> Cut | None:
         if shift:
             inside = np.flatnonzero(keys >> keys.dtype.type(shift) == key)
             keys, weight = keys[inside], weight[inside]
+            if (least := keys.min()) == keys.max():
+                # A million moves at price 0 need no second look.
+                return Cut(int(least), below)
     return Cut(key, below)
 
 
