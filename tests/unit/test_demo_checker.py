@@ -29,7 +29,7 @@ class Files:
         self.journal = directory / "journal.jsonl"
         self.edge = directory / "edge"
         self.memory = Table(self.edge / "memory" / "store.db", edge_agent, "schema")
-        self.state = Table(self.edge / "state" / "state.db", edge_agent, "schema/state")
+        self.state = Table(self.edge / "state" / "state.db", edge_agent, "schema_state")
         self.hub = Table(directory / "demo.db", hub, "schema/tenant")
         with Journal(self.journal) as journal:
             for name in NAMES:
