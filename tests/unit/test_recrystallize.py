@@ -199,6 +199,18 @@ def test_each_round_of_drafts_grows_by_what_its_overlay_adds_to_the_last() -> No
     assert growth == [60, 120 - 60, 1000 - 120]
 
 
+def test_bytes_bind_over_all_rounds_of_drafts_and_over_unpacking() -> None:
+    columns = recovery_columns(
+        [ROW, [200.0, 100.0, 60.0, 30.0, 10.0]],
+        [TRACE, PACKED],
+        model_source=[1, 0],
+        recalls_last_stage=[0, 9],
+    )
+    # 60 for SKELETAL leave 40, which is neither the next 60 nor the 100 of unpacking the hot entry.
+    made = plan(columns, PRODUCT, caps(100, tokens=1e6))
+    assert [p.to for p in made] == [Rung.SKELETAL]
+
+
 def test_a_draft_is_never_packed_and_replaces_the_overlay_below() -> None:
     columns = recovery_columns(
         [ROW], [COMPRESSED], model_source=[1], overlay_position=[-1], overlay_bytes=[0]
@@ -342,7 +354,7 @@ class Store:
 
 
 @settings(max_examples=120)
-@given(st.data(), ladders, st.floats(-50, 900), st.floats(0, 300), st.floats(0, 300))
+@given(st.data(), ladders, st.floats(-50, 900), st.floats(0, 1500), st.floats(0, 300))
 def test_no_cap_is_ever_broken(
     data: st.DataObject, ladder: Ladder, headroom: float, tokens: float, archive: float
 ) -> None:
