@@ -277,6 +277,20 @@ def evicted(limit: int, cursor: int, socket: str | None, tenant: str, as_json: b
 
 
 @click.command()
+@click.option("--limit", default=100, show_default=True)
+@door_options
+def lost(limit: int, socket: str | None, tenant: str, as_json: bool) -> None:
+    """List memories that a squeeze took below exact before the hub had them."""
+
+    def show(answer: dict[str, Any]) -> None:
+        for row in answer["lost"]:
+            click.echo(f"{row['number']:>8}  {row['id'] or 'evicted'}")
+        click.echo(f"{answer['total']} in all")
+
+    call(socket, tenant, as_json, lambda client: client.list_lost(limit=limit), show)
+
+
+@click.command()
 @click.argument("which")
 @door_options
 def restore(which: str, socket: str | None, tenant: str, as_json: bool) -> None:
@@ -307,6 +321,7 @@ COMMANDS: tuple[click.Command, ...] = (
     budget,
     settle,
     evicted,
+    lost,
     restore,
     status,
 )

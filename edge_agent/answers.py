@@ -157,8 +157,8 @@ class Explained(msgspec.Struct, frozen=True):
     grades: int
     recalls: int
     recalls_last_stage: int
-    cited: bool
     guarded: bool
+    exempt: bool
     archived: bool
     size_bytes: int
     moves: tuple[NextMove, ...]
@@ -204,6 +204,30 @@ class LinkView(msgspec.Struct, frozen=True):
     last_error: str
 
 
+class LoopPointView(msgspec.Struct, frozen=True):
+    """A finished stage: budget fraction, mean graded outcome x 100, how many, and its 95 % interval."""
+
+    b: float
+    capability: float
+    n: int
+    low: float
+    high: float
+
+
+class LostRow(msgspec.Struct, frozen=True):
+    """An entry that went below exact before the hub had its layers; `id` where it is still here."""
+
+    number: int
+    id: str | None
+
+
+class LostPage(msgspec.Struct, frozen=True):
+    """Entries that lost exactness and did not get it back, by number."""
+
+    lost: tuple[LostRow, ...]
+    total: int
+
+
 class Status(msgspec.Struct, frozen=True):
     """The whole daemon."""
 
@@ -222,5 +246,7 @@ class Status(msgspec.Struct, frozen=True):
     damaged: int
     serving_tokens: int
     stage_capability: float | None
+    loop: tuple[LoopPointView, ...]
+    lost_exact: int
     ledger: dict[str, float]
     notes: tuple[str, ...]

@@ -57,6 +57,7 @@ def build(verbs: Verbs, token: str | None = None) -> web.Application:
     app.router.add_post(f"{scope}/budget/plan", routes.plan_budget)
     app.router.add_post(f"{scope}/settle", routes.settle)
     app.router.add_get(f"{scope}/evicted", routes.evicted)
+    app.router.add_get(f"{scope}/lost", routes.lost)
     app.router.add_post(f"{scope}/restore", routes.restore)
     return app
 
@@ -113,6 +114,10 @@ class _Routes:
         limit = _query_int(request, "limit", 100, 1, 1000)
         cursor = _query_int(request, "cursor", 0, 0, 2**32)
         return _json(await self._verbs.list_evicted(limit, cursor))
+
+    async def lost(self, request: web.Request) -> web.Response:
+        self._scope(request)
+        return _json(await self._verbs.list_lost(_query_int(request, "limit", 100, 1, 10_000)))
 
     async def restore(self, request: web.Request) -> web.Response:
         body = await self._body(request, requests.Restore)

@@ -54,7 +54,12 @@ class Dispatch:
         return Acknowledged(archived, tuple(delta.number for delta in deltas if delta.seq in ack.forgotten))
 
     def fenced(self, hub_generation: int) -> None:
-        """This store ran from an old copy: new epoch, all live entries told again, no archive claimed."""
+        """This store ran from an old copy: new epoch, all live entries told again, no archive claimed.
+
+        Recalls that were open in the old copy may have been graded since: they are void.
+        """
+        with self._plane.journal.write() as change:
+            self._plane.recalls.void(change)
         self._restart(hub_generation)
 
     def resync(self, hub_generation: int) -> None:

@@ -55,6 +55,11 @@ class Elastic:
         )
         parts.store.witness_evictions(self._note_evictions)
 
+    @property
+    def mode(self) -> EvictionMode:
+        """When eviction may compete."""
+        return self._options.mode
+
     async def squeeze(self, headroom_bytes: int = 0) -> SweepReport:
         """Meet the budget in force; recalls are served between chunks. Call with the lock held."""
         return await self._run(self._sweep.steps(headroom_bytes))

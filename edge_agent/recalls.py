@@ -66,6 +66,10 @@ class OpenRecalls:
         """A smaller budget: the oldest become void."""
         self._make_room(change, self.cap(budget_bytes))
 
+    def void(self, change: Transaction) -> None:
+        """None may be graded any more."""
+        self._make_room(change, -1.0)
+
     def _make_room(self, change: Transaction, room_bytes: float) -> None:
         void, size = [], self._bytes
         for recall_id, (_, recall) in self._held.items():

@@ -17,6 +17,9 @@ from shared import metrics
 from shared.errors import Code, InputError
 from shared.memory.model import Kind, MemoryClass, Rung
 
+# Enough for two full cycles; the books hold them all.
+_LOOP_POINTS = 20
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -90,6 +93,24 @@ class Reporting:
         following = page[-1] if len(numbers) > limit else None
         return answers.EvictedPage(tuple(rows), evicted_count(self._parts), following)
 
+    def lost(self, limit: int) -> answers.LostPage:
+        """Entries that a squeeze took below exact before the hub had their layers."""
+        numbers, store = self._lost(), self._parts.store
+        rows = [
+            answers.LostRow(number, store.id_of(number).hex() if number in store.table else None)
+            for number in numbers[:limit]
+        ]
+        return answers.LostPage(tuple(rows), len(numbers))
+
+    def _lost(self) -> list[int]:
+        table = self._parts.store.table
+        still = []
+        for number in sorted(set(self._parts.state.lost_exact())):
+            row = table.get(number)
+            if row is None or Rung(int(row["facts"]["rung"])).lossy:
+                still.append(number)
+        return still
+
     def status(self) -> answers.Status:
         """The whole daemon."""
         store, state, identity = self._parts.store, self._parts.state, self._identity
@@ -112,6 +133,11 @@ class Reporting:
             damaged=damaged,
             serving_tokens=tally.tokens,
             stage_capability=100.0 * tally.outcome_sum / tally.grades if tally.grades else None,
+            loop=tuple(
+                answers.LoopPointView(point.b, point.capability, point.n, *point.interval)
+                for point in state.loop_points()[-_LOOP_POINTS:]
+            ),
+            lost_exact=len(self._lost()),
             ledger=dict(state.totals(store.meta.tenant)),
             notes=self._notes(held, damaged),
         )

@@ -15,7 +15,7 @@ from edge_agent.sweep_report import SweepReport
 from shared.host.db import Database, open_db
 from shared.host.files import directory_bytes
 from shared.memory.cycle import LoopPoint
-from shared.memory.model import Kind, MemoryClass
+from shared.memory.model import Kind, MemoryClass, Rung
 from shared.ports import LedgerRow
 from shared.units import MIB
 
@@ -23,6 +23,7 @@ FILE_NAME = "state.db"
 STATE_MAX_BYTES = 64 * MIB
 # What is trimmed at once where the cap binds: enough that the next trim is far away.
 _TRIM_SHARE = 0.25
+_SWEEPS_LOOKED_AT = 200
 _Z95 = 1.959964
 _MOVE = np.dtype([("number", "<u4"), ("origin", "u1"), ("to", "u1")])
 
@@ -37,6 +38,16 @@ class Eviction:
     memory_class: MemoryClass
     value: float
     reason: EvictionReason
+
+
+@dataclass(frozen=True)
+class SweptMove:
+    """A move of one entry in a sweep, and the sweep's water level."""
+
+    stage: int
+    price: float
+    origin: Rung
+    to: Rung
 
 
 class State:
@@ -153,6 +164,17 @@ class State:
                 " wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
+
+    def last_move(self, number: int) -> SweptMove | None:
+        """What the latest sweep on record did with an entry."""
+        rows = self._db.query(
+            "SELECT stage, price, moves FROM sweep ORDER BY row DESC LIMIT ?", (_SWEEPS_LOOKED_AT,)
+        )
+        for stage, price, moves in rows:
+            held = np.frombuffer(moves, _MOVE)
+            for move in held[held["number"] == number]:
+                return SweptMove(stage, price, Rung(int(move["origin"])), Rung(int(move["to"])))
+        return None
 
     def lost_exact(self) -> tuple[int, ...]:
         """Entries that lost their exact form before the hub had it, as far as the audit reaches back."""

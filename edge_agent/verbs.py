@@ -147,6 +147,10 @@ class Verbs:
         """Evicted entries, the restorable ones and the others."""
         return await self._parts.thread.run(self._reporting.evicted, limit, cursor)
 
+    async def list_lost(self, limit: int) -> answers.LostPage:
+        """Entries that lost exactness for good, unless a model or the writer brings them back."""
+        return await self._parts.thread.run(self._reporting.lost, limit)
+
     async def restore(self, body: requests.Restore) -> answers.Restored:
         """Bring one entry back from the archive now."""
         if (body.id is None) == (body.number is None):
@@ -208,7 +212,8 @@ class Verbs:
         return entry_view(entry, store)
 
     def _explain(self, public_id: bytes) -> answers.Explained:
-        return explain(self._parts, self._parts.store.number_of(public_id), self._reporting.link_up)
+        number = self._parts.store.number_of(public_id)
+        return explain(self._parts, number, self._reporting.link_up, self._elastic.mode)
 
     def _account(self) -> answers.Account:
         return account(self._parts)

@@ -150,6 +150,10 @@ class Client:
         """Evicted entries: {"evicted": [...], "total", "next_cursor"}."""
         return self._get(f"evicted?limit={int(limit)}&cursor={int(cursor)}")
 
+    def list_lost(self, *, limit: int = 100) -> Json:
+        """Entries that lost exactness before the hub had them: {"lost": [...], "total"}."""
+        return self._get(f"lost?limit={int(limit)}")
+
     def restore(self, id_or_number: str | int) -> Json:
         """Bring one evicted or lossy entry back from the hub's archive."""
         field = "number" if isinstance(id_or_number, int) else "id"
