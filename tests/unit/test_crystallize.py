@@ -1,9 +1,8 @@
-"""The sweep: every budget kept, the cheapest moves first, one span from the optimum, guard and evictions."""
+"""The sweep: every budget kept, the cheapest moves first, one span from the optimum, and the guard."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,39 +19,21 @@ from shared.memory.crystallize import (
     sweep_plan,
     trace_bytes,
 )
-from shared.memory.energy import energies, guard_limit, hull
-from shared.memory.model import LADDERS, EvictionMode, Ladder, Rung, SweepColumns
+from shared.memory.energy import energies, guard_limit
+from shared.memory.model import LADDERS, EvictionMode, Ladder, Rung
 from tests.unit.columns import NOT_OFFERED, PAPER, PRODUCT, bytes_at, stores, sweep_columns
-
-TAU = 1 / 512
-LAST_RESORT, PRICED = EvictionMode.LAST_RESORT, EvictionMode.PRICED
-ladders = st.sampled_from(list(LADDERS.values()))
-modes = st.sampled_from(EvictionMode)
-shares = st.floats(0.0, 1.05)
-
-ROW = [100.0, 40.0, 30.0, 20.0, 10.0]
-
-
-def swept(columns: SweepColumns, budget: float, mode: EvictionMode = LAST_RESORT) -> list[int]:
-    return [int(rung) for rung in decide(columns, PRODUCT, budget, mode, TAU).position]
-
-
-def between(columns: SweepColumns, share: float) -> float:
-    """A budget from the floor (0) to what the rows hold now (1)."""
-    floor = floor_bytes(columns)
-    return floor + share * (bytes_at(columns, columns.position) - floor)
-
-
-def move_order(columns: SweepColumns, ladder: Ladder) -> list[tuple[int, int]]:
-    """(row, target) of every guarded hull move, by a full sort."""
-    moves = hull(columns, ladder, TAU, guarded=columns.guarded)
-    keys = (columns.recalls_last_stage, columns.last_recall, columns.created, columns.id_rank)
-    ranked = sorted(
-        (float(moves.price[move, row]), *(int(key[row]) for key in keys), move, row)
-        for move, row in zip(*np.nonzero(np.isfinite(moves.price)), strict=True)
-    )
-    return [(row, move + 1) for *_, move, row in ranked]
-
+from tests.unit.sweeps import (
+    LAST_RESORT,
+    PRICED,
+    ROW,
+    TAU,
+    between,
+    ladders,
+    modes,
+    move_order,
+    shares,
+    swept,
+)
 
 # --- budgets -------------------------------------------------------------------------------------
 
@@ -302,84 +283,7 @@ def test_the_guard_yields_only_when_all_free_rows_are_gone(
         assert columns.stub_bytes[row] >= columns.size_bytes[row, decision.position[row]]
 
 
-# --- eviction ------------------------------------------------------------------------------------
-
-
-def test_last_resort_evicts_only_when_no_rung_move_is_left_by_value_per_byte() -> None:
-    sizes = [[100.0, 40.0, 30.0, 20.0, last] for last in (10.0, 10.0, 5.0)]
-    # Row 2 has the least value, row 1 the least a byte.
-    columns = sweep_columns(sizes, value=[0.4, 0.2, 0.15])
-    assert swept(columns, 25) == [4, 4, 4]
-    assert swept(columns, 24) == [4, 5, 4]
-    assert swept(columns, 14) == [4, 5, 5]
-    assert swept(columns, 9) == [5, 5, 5]
-
-
-def test_equal_value_per_byte_goes_by_the_same_ties() -> None:
-    columns = sweep_columns([ROW] * 3, recalls_last_stage=[0, 1, 0], last_recall=[5, 0, 4])
-    assert swept(columns, 25) == [4, 4, 5]
-    assert swept(columns, 15) == [5, 4, 5]
-
-
-def test_exempt_rows_go_last() -> None:
-    columns = sweep_columns([ROW] * 3, exempt=[1, 0, 1], value=[0.0, 9.0, 0.1])
-    assert swept(columns, 20) == [4, 5, 4]
-    assert swept(columns, 19) == [5, 5, 4]
-
-
-def test_a_stub_stays_where_all_layers_are_acked() -> None:
-    columns = sweep_columns([ROW] * 2, all_layers_acked=[1, 0], stub_bytes=[6, 6], value=[0.1, 0.2])
-    decision = decide(columns, PRODUCT, 16, LAST_RESORT, TAU)
-    assert (decision.position.tolist(), decision.size_after_bytes) == ([5, 4], 16)
-    decision = decide(columns, PRODUCT, 6, LAST_RESORT, TAU)
-    assert (decision.position.tolist(), decision.size_after_bytes) == ([5, 5], 6)
-
-
-def test_priced_eviction_competes_for_acked_rows_only() -> None:
-    # Keeping the worthless long row at TRACE would cost the valuable one a rung.
-    sizes = [[100.0, 90.0, 80.0, 70.0, 60.0], [100.0, 40.0, 30.0, 20.0, 10.0]]
-    acked = sweep_columns(sizes, all_layers_acked=[1, 1], stub_bytes=[6, 6], value=[0.01, 2.0])
-    assert swept(acked, 50, PRICED) == [5, 1]
-    assert swept(acked, 70, LAST_RESORT) == [4, 4]
-    waiting = replace(acked, all_layers_acked=np.array([False, True]))
-    assert swept(waiting, 70, PRICED)[0] == 4
-
-
-@settings(max_examples=60)
-@given(st.data(), ladders, shares)
-def test_priced_eviction_spares_exempt_guarded_and_unacked_rows_while_rungs_are_left(
-    data: st.DataObject, ladder: Ladder, share: float
-) -> None:
-    columns = data.draw(stores(ladder))
-    decision = decide(columns, ladder, between(columns, share), PRICED, TAU)
-    evicted = decision.position == len(ladder.rungs)
-    spared = columns.exempt | columns.guarded | ~columns.all_layers_acked
-    if evicted[spared].any():
-        bottom = columns.position.copy()
-        for row, target in move_order(columns, ladder):
-            bottom[row] = max(bottom[row], target)
-        assert (decision.position >= bottom).all()
-
-
-@settings(max_examples=60)
-@given(st.data(), ladders, shares, modes)
-def test_exempt_rows_are_evicted_only_after_all_others(
-    data: st.DataObject, ladder: Ladder, share: float, mode: EvictionMode
-) -> None:
-    columns = data.draw(stores(ladder))
-    columns = replace(columns, all_layers_acked=np.zeros_like(columns.exempt))
-    position = decide(columns, ladder, between(columns, share), mode, TAU).position
-    evicted = position == len(ladder.rungs)
-    if evicted[columns.exempt].any():
-        assert evicted[~columns.exempt].all()
-
-
-def test_evictions_follow_rung_moves_in_a_plan() -> None:
-    columns = sweep_columns([ROW] * 2, value=[0.0, 4.0], tokens=[[0, 0, 64, 160, 320]] * 2)
-    decided = plan(columns, PRODUCT, 10, LAST_RESORT, TAU)
-    assert [(move.number, move.to) for move in decided.moves] == [(101, Rung.TRACE), (100, Rung.EVICTED)]
-    # The price of an eviction is v / mu, not what the moves before it cost.
-    assert decided.moves[1].price == 0.0
+# --- ladders ---------------------------------------------------------------------------------------
 
 
 def test_binary_ladders_keep_whole_or_drop() -> None:
