@@ -21,10 +21,12 @@ PYTHON_312 = $(call find_python,3.12)
 PYTEST := -m pytest -W error -n 2 --dist worksteal
 PORTABLE_TESTS := tests/unit tests/wire tests/stateful
 
-.PHONY: help demo test check test-py310 test-py312 bench-sweep soak-crash lock clean
+.PHONY: help venv demo test check test-py310 test-py312 bench-sweep soak-crash lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+venv: $(STAMP) ## The virtual environment alone: .venv/bin/crystalmem is there afterwards
 
 demo: $(STAMP) ## Memory hysteresis on real episodes, across two real daemons; writes out/demo
 	$(BIN)/crystalmem demo --out out/demo

@@ -74,6 +74,26 @@ def hub_run(config: Path | None, data_dir: str | None, settings: tuple[str, ...]
     sys.exit(run_hub_command(config, _overrides(settings, data_dir)))
 
 
+@hub.command("allow")
+@click.argument("name")
+@click.option(
+    "--key", "key_file", type=click.Path(path_type=Path), required=True, help="NAME.pub of the edge."
+)
+@click.option(
+    "--tenant", "tenants", multiple=True, required=True, help="Whose memory it may send (repeatable)."
+)
+@click.option("--edges", "edges_file", type=click.Path(path_type=Path), required=True, help="The allow-list.")
+def hub_allow(name: str, key_file: Path, tenants: tuple[str, ...], edges_file: Path) -> None:
+    """Put edge NAME on the allow-list; a running hub sees it within a second."""
+    from hub.auth import Edge, allow
+    from shared.host.keys import load_public
+    from shared.scope import edge_name, tenant_name
+
+    edge = Edge(edge_name(name), (load_public(key_file),), tuple(tenant_name(tenant) for tenant in tenants))
+    listed = allow(edges_file, edge)
+    click.echo(f"{edges_file}: {', '.join(known.name for known in listed.edges)}")
+
+
 @main.group()
 def keys() -> None:
     """CURVE keys of edges and hubs."""

@@ -86,6 +86,23 @@ def render_allow_list(edges: Iterable[Edge]) -> str:
     )
 
 
+def allow(path: Path, edge: Edge) -> AllowList:
+    """Add an edge to the file, or its keys and tenants to one that is listed; the file is replaced whole."""
+    listed = parse_allow_list(path.read_text("utf-8")) if path.exists() else AllowList()
+    held = next((known for known in listed.edges if known.name == edge.name), edge)
+    merged = Edge(
+        edge.name,
+        tuple(dict.fromkeys((*held.keys, *edge.keys))),
+        tuple(dict.fromkeys((*held.tenants, *edge.tenants))),
+    )
+    others = [known for known in listed.edges if known.name != edge.name]
+    changed = AllowList((*others, merged))
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(render_allow_list(changed.edges), "utf-8")
+    partial.replace(path)
+    return changed
+
+
 class AllowListFile:
     """The list in force. A file that cannot be read leaves the last good list, counted and logged."""
 

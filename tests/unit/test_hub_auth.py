@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hub.auth import AllowListFile, Edge, new_keys, parse_allow_list, render_allow_list
+from hub.auth import AllowListFile, Edge, allow, new_keys, parse_allow_list, render_allow_list
 from shared.errors import Code, CrystalError, InputError, PermanentError
 from shared.host.keys import load_pair, load_public, new_pair
 from shared.scope import EdgeName, TenantName
@@ -153,3 +153,19 @@ def test_the_file_is_read_again_when_it_changed_and_missing_means_nobody(tmp_pat
     path.unlink()
     file.load()
     assert file.current.edges == ()
+
+
+def test_allow_adds_and_merges_and_leaves_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "edges.toml"
+    first, second = new_pair().public, new_pair().public
+    allow(path, Edge(EdgeName("orin-1"), (first,), (TenantName("home"),)))
+    allow(path, Edge(EdgeName("orin-2"), (second,), (TenantName("home"),)))
+    allow(path, Edge(EdgeName("orin-1"), (first,), (TenantName("lab"),)))
+    listed = {edge.name: edge for edge in parse_allow_list(path.read_text("utf-8")).edges}
+    assert listed["orin-1"].tenants == ("home", "lab")
+    assert listed["orin-1"].keys == (first,)
+    assert listed["orin-2"].tenants == ("home",)
+    before = path.read_bytes()
+    with pytest.raises(PermanentError):
+        allow(path, Edge(EdgeName("orin-3"), (first,), (TenantName("home"),)))
+    assert path.read_bytes() == before
