@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from crystalmem.demo import DemoOptions, run_demo
+from crystalmem.demo.arms import ARMS
+from crystalmem.demo.driver import ArmRun, Plan
+from crystalmem.demo.episodes import load
+from crystalmem.demo.packed import packed_sizes
+from crystalmem.demo.processes import Fleet
+from crystalmem.demo.results import ArmResult
 from crystalmem.demo.run import EXIT_BROKEN, EXIT_OK
+from crystalmem.demo.site import HubSite
+from crystalmem.demo.stream import cut
 from shared.errors import Code, PermanentError
+from shared.host.clock import SystemClock
+from shared.memory.cycle import DEEP
 from tests import households
 
 EPISODES = 50
-TIMES = ("seconds", "link_up_bytes", "link_down_bytes")
+# Its trough, 5 %, holds a few entries at TRACE and evicts the others.
+PROVISION_BYTES = 130_000
 
 
 def demo(
     out: Path, arms: tuple[str, ...], cycle: str, episodes: int = EPISODES
 ) -> tuple[int, dict[str, Any]]:
-    source = households.write(out.with_suffix(".jsonl"), episodes)
+    source = households.write(out.with_suffix(".jsonl"), EPISODES)
     code = run_demo(DemoOptions(out=out, input_file=source, cycles=(cycle,), arms=arms))
     return code, json.loads((out / "report.json").read_text("utf-8"))
 
@@ -51,17 +64,33 @@ def test_lru_loses_what_crystalmem_brings_back_through_a_killed_hub(
 
 
 def test_two_runs_of_a_seed_tell_the_same(tmp_path: Path) -> None:
-    rows = []
-    for name in ("one", "two"):
-        code, report = demo(tmp_path / name, ("product_archive",), "deep", 100)
-        assert code == EXIT_OK
-        arm = report["cycles"]["deep"]["arms"]["product_archive"]
-        loop = (arm["H"], arm["D"], arm["identical"])
-        stages = [{key: value for key, value in row.items() if key not in TIMES} for row in arm["stages"]]
-        rows.append((loop, stages))
-    assert rows[0] == rows[1]
-    assert any(row["rungs"].get("trace") for row in rows[0][1])
-    assert any(row["promoted"] for row in rows[0][1])
+    stream = cut(load(households.write(tmp_path / "in.jsonl", EPISODES)), seed=7)
+
+    def run(name: str) -> ArmResult:
+        (tmp_path / name).mkdir()
+        plan = Plan(
+            arm=ARMS["product_archive"],
+            name=name,
+            schedule=DEEP,
+            stream=stream,
+            packed_bytes=packed_sizes(stream),
+            provision_bytes=PROVISION_BYTES,
+            directory=tmp_path / name,
+        )
+        hub = HubSite(name, plan.directory, fleet, None)
+        return ArmRun(plan, fleet, hub, SystemClock(), lambda row: None).run()
+
+    # Side by side, so that they differ in pace.
+    with Fleet(tmp_path) as fleet, ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(run, ("one", "two"))
+    assert (one.H, one.D, one.identical) == (two.H, two.D, two.identical)
+    for ours, theirs in zip(one.stages, two.stages, strict=True):
+        timeless = {"seconds": 0.0, "link_up_bytes": 0, "link_down_bytes": 0}
+        assert msgspec.structs.replace(ours, **timeless) == msgspec.structs.replace(theirs, **timeless)
+    assert any(row.rungs.get("trace") for row in one.stages)
+    assert any(row.promoted for row in one.stages)
+    assert not one.check.broken
+    assert one.hub_kills == two.hub_kills == 1
 
 
 def test_a_daemon_that_cannot_start_ends_the_demo_with_its_log(
