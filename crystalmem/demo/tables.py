@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from crystalmem.demo.results import Aim, ArmResult, Report, StageRow
+from crystalmem.demo.results import Aim, ArmResult, CycleResult, Report, StageRow
 
 _RUNG_LETTERS = {
     "full": "F",
@@ -30,6 +30,9 @@ def report_lines(report: Report) -> Iterator[str]:
         for name, arm in result.arms.items():
             yield ""
             yield from arm_lines(name, arm)
+    for cycle, result in report.cycles.items():
+        yield ""
+        yield from summary_lines(cycle, result)
     yield ""
     yield from _aim_lines(report.aims)
     yield ""
@@ -52,6 +55,16 @@ def arm_lines(name: str, arm: ArmResult) -> Iterator[str]:
     loop = "undefined" if arm.H is None else f"{arm.H:.4f}"
     same = f"byte-identical at the end: {arm.identical} of {arm.entries}"
     yield f"   H = {loop}   D = {arm.D:+.2f} points   {same}"
+
+
+def summary_lines(cycle: str, result: CycleResult) -> Iterator[str]:
+    """A line an arm: C along the cycle, H, D, and what is byte-identical at the end."""
+    path = "".join(f"{b:>7g}" for b in result.schedule)
+    yield f"{cycle + ': C at b =':<24}{path} {'H':>8} {'D':>7}  identical"
+    for name, arm in result.arms.items():
+        capabilities = "".join(f"{row.C:>7.1f}" for row in arm.stages)
+        loop = "-" if arm.H is None else f"{arm.H:.4f}"
+        yield f"  {name:<22}{capabilities} {loop:>8} {arm.D:>+7.2f}  {arm.identical} of {arm.entries}"
 
 
 def _stage_line(row: StageRow) -> str:

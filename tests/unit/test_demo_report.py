@@ -277,6 +277,27 @@ def test_the_picture_is_a_png_of_two_panels(tmp_path: Path) -> None:
     assert width > 1.8 * height
 
 
+def test_the_summary_has_a_line_an_arm() -> None:
+    cycles = cycle(keep_all=arm("keep_all", FLAT), lru=arm("lru", GOLDEN, identical=4, byte_identical=False))
+    lines = list(report_lines(report(cycles)))
+    found = next(line for line in lines if line.startswith("  lru "))
+    assert found.split() == [
+        "lru",
+        "60.0",
+        "58.0",
+        "52.0",
+        "44.0",
+        "50.0",
+        "54.0",
+        "55.0",
+        "0.0472",
+        "+5.00",
+        "4",
+        "of",
+        "10",
+    ]
+
+
 def test_progress_is_plain_lines_where_there_is_no_terminal() -> None:
     said = io.StringIO()
     progress = Progress(said, runs=2)
