@@ -75,7 +75,7 @@ class Account:
         rows = self._plane.table.rows()
         rungs, counts = np.unique(rows["facts"]["rung"], return_counts=True)
         meta = self._plane.journal.meta
-        self._estimates.refresh()
+        self._estimates.refresh(lossy=False)
         return Usage(
             logical_bytes=self.logical_bytes(),
             shared_bytes=self.shared_bytes(),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
+from itertools import takewhile
 
 from edge_agent.transaction import EPOCH_BYTES, Journal, Transaction
 from shared import wire
@@ -158,7 +159,7 @@ class Outbox:
     def _load(self) -> None:
         rows = self._db.query("SELECT last_seq, body FROM sent")
         self._sent_seq, self._sent = rows[0] if rows else (0, None)
-        held = self._db.query("SELECT seq, number, op FROM outbox")
+        held = self._db.query("SELECT seq, number, op FROM outbox ORDER BY seq")
         self._rows = len(held)
         self._waiting = {(number, Op(op)): seq for seq, number, op in held if seq > self._sent_seq}
 
@@ -177,8 +178,8 @@ class Outbox:
         ]
 
     def _delete(self, change: Transaction, last_seq: int) -> None:
-        change.db.execute("DELETE FROM outbox WHERE seq <= ?", (last_seq,))
-        change.after(lambda: self._deleted(last_seq))
+        gone = change.db.execute("DELETE FROM outbox WHERE seq <= ?", (last_seq,))
+        change.after(lambda: self._deleted(last_seq, gone))
 
     def _queued(self, number: int, op: Op, seq: int) -> None:
         self._waiting[number, op] = seq
@@ -198,9 +199,11 @@ class Outbox:
     def _settled(self) -> None:
         self._sent, self._sent_seq = None, 0
 
-    def _deleted(self, last_seq: int) -> None:
-        self._waiting = {key: seq for key, seq in self._waiting.items() if seq > last_seq}
-        self._rows = self._db.query("SELECT count(*) FROM outbox")[0][0]
+    def _deleted(self, last_seq: int, gone: int) -> None:
+        # Rows wait in the order of their seqs.
+        for key in [key for key, _ in takewhile(lambda row: row[1] <= last_seq, self._waiting.items())]:
+            del self._waiting[key]
+        self._rows -= gone
 
 
 def _fill(rows: Iterable[Waiting], build: Build, limit_bytes: float) -> tuple[tuple[Delta, ...], int]:
