@@ -96,6 +96,11 @@ class Edge:
         """`du` of the memory, from outside."""
         return directory_bytes(self.memory)
 
+    def log_bytes(self) -> int:
+        """Of these, the write-ahead log's."""
+        log = self.memory / "store.db-wal"
+        return log.stat().st_size if log.exists() else 0
+
     def post(self, path: str, body: object) -> Answer:
         """POST raw bytes, or anything that json can write (NaN and lone surrogates too)."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
