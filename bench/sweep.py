@@ -1,4 +1,7 @@
-"""`python -m bench.sweep`: one Crystallize decision over a million entries, beside a heap, on one core."""
+"""`python -m bench.sweep`: one Crystallize decision over a million entries, beside a heap, on one core.
+
+Both are single-threaded and timed by their thread's CPU clock: what else runs on the machine stays out.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +46,19 @@ Offer: TypeAlias = "tuple[float, int, int, int, float, Offer | None]"
 
 @dataclass(frozen=True)
 class Row:
-    """One budget: our decision (median, wall and CPU) and the heap's, in seconds."""
+    """One budget: our decision (median) and the heap's, in seconds of one core; wall time beside."""
 
     budget: str
     moves: int
-    median_s: float
-    cpu_s: float
+    decision_s: float
+    wall_s: float
     heap_s: float
     identical: bool
 
     @property
     def ratio(self) -> float:
         """How often our decision fits into the heap's."""
-        return self.heap_s / self.median_s
+        return self.heap_s / self.decision_s
 
 
 def columns(entries: int, seed: int = SEED) -> SweepColumns:
@@ -113,7 +116,7 @@ class Heap:
     def run(self, need_bytes: float) -> None:
         """Go on popping until `need_bytes` are free in all; `seconds` and `pops` add up."""
         heap, position, freed, pops = self._heap, self.position, self._freed, self.pops
-        begin = time.perf_counter()
+        begin = time.thread_time()
         if not pops:
             heapq.heapify(heap)
         while freed < need_bytes and heap:
@@ -125,7 +128,7 @@ class Heap:
                 heapq.heappop(heap)
             else:
                 heapq.heapreplace(heap, after)
-        self.seconds += time.perf_counter() - begin
+        self.seconds += time.thread_time() - begin
         self._freed, self.pops = freed, pops
 
 
@@ -148,7 +151,7 @@ def measure(entries: int, runs: int = RUNS) -> list[Row]:
             cpu.append(time.thread_time() - begin_cpu)
         heap.run(full_bytes - budget_bytes)
         identical = decision.position.tolist() == heap.position
-        rows.append(Row(name, heap.pops, median(wall), median(cpu), heap.seconds, identical))
+        rows.append(Row(name, heap.pops, median(cpu), median(wall), heap.seconds, identical))
     return rows
 
 
@@ -165,9 +168,9 @@ def peak_bytes(entries: int) -> int:
 
 def table(rows: list[Row]) -> str:
     """The rows for people."""
-    head = f"{'budget':<18}{'moves':>11}{'decision':>12}{'its CPU':>11}{'heap':>11}{'ratio':>8}  moved set"
+    head = f"{'budget':<18}{'moves':>11}{'decision':>12}{'wall':>11}{'heap':>11}{'ratio':>8}  moved set"
     lines = [
-        f"{row.budget:<18}{row.moves:>11,}{row.median_s * 1e3:>9.0f} ms{row.cpu_s * 1e3:>8.0f} ms"
+        f"{row.budget:<18}{row.moves:>11,}{row.decision_s * 1e3:>9.0f} ms{row.wall_s * 1e3:>8.0f} ms"
         f"{row.heap_s * 1e3:>8.0f} ms{row.ratio:>7.0f}x  {'identical' if row.identical else 'DIFFERENT'}"
         for row in rows
     ]
@@ -177,12 +180,12 @@ def table(rows: list[Row]) -> str:
 def main(out: Path = Path("out/bench/sweep.json"), entries: int = ENTRIES) -> int:
     """Print the table and write the report; a missed aim is reported, not an error."""
     rows = measure(entries)
-    slowest = max(row.median_s for row in rows)
+    slowest = max(row.decision_s for row in rows)
     figures = {
         "entries": float(entries),
         "runs": float(RUNS),
         "decision_s": slowest,
-        "decision_cpu_s": max(row.cpu_s for row in rows),
+        "decision_wall_s": max(row.wall_s for row in rows),
         "heap_s": rows[-1].heap_s,
         "ratio": rows[-1].ratio,
         "moves": float(rows[-1].moves),
@@ -191,14 +194,16 @@ def main(out: Path = Path("out/bench/sweep.json"), entries: int = ENTRIES) -> in
     }
     for row in rows:
         name = row.budget.split()[0].rstrip("%")
-        figures |= {f"decision_{name}_s": row.median_s, f"heap_{name}_s": row.heap_s}
+        figures |= {f"decision_{name}_s": row.decision_s, f"heap_{name}_s": row.heap_s}
     aims = {
-        "decision_s": at_most(slowest, DECISION_AIM_S, "s"),
+        "decision_s": at_most(slowest, DECISION_AIM_S, "s of one core"),
         "ratio": at_least(rows[-1].ratio, RATIO_AIM, "x, whole ladder"),
         "identical": at_least(figures["identical"], 1.0, "(same moved set at every budget)"),
     }
     write(out, figures, aims)
-    print(f"{entries:,} entries x 4 moves, product ladder, one core, median of {RUNS}\n\n{table(rows)}\n")
+    print(
+        f"{entries:,} entries x 4 moves, product ladder, seconds of one core, median of {RUNS}\n\n{table(rows)}\n"
+    )
     for name, aim in aims.items():
         print(f"{name:<12}{figures[name]:>10.3f}   aim {aim.aim:<45}{'met' if aim.met else 'MISSED'}")
     print(f"peak memory {figures['peak_bytes'] / 2**20:.0f} MiB beside the columns; written to {out}")
@@ -206,6 +211,4 @@ def main(out: Path = Path("out/bench/sweep.json"), entries: int = ENTRIES) -> in
 
 
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     sys.exit(main())
