@@ -201,9 +201,8 @@ def main(out: Path = Path("out/bench/sweep.json"), entries: int = ENTRIES) -> in
         "identical": at_least(figures["identical"], 1.0, "(same moved set at every budget)"),
     }
     write(out, figures, aims)
-    print(
-        f"{entries:,} entries x 4 moves, product ladder, seconds of one core, median of {RUNS}\n\n{table(rows)}\n"
-    )
+    print(f"{entries:,} entries x 4 moves, product ladder, seconds of one core, median of {RUNS}\n")
+    print(f"{table(rows)}\n")
     for name, aim in aims.items():
         print(f"{name:<12}{figures[name]:>10.3f}   aim {aim.aim:<45}{'met' if aim.met else 'MISSED'}")
     print(f"peak memory {figures['peak_bytes'] / 2**20:.0f} MiB beside the columns; written to {out}")
