@@ -198,6 +198,11 @@ def test_few_bad_grades_are_not_believed_and_five_are() -> None:
     assert values(columns) == pytest.approx([0.4, 0.4, 0.0])
 
 
+def test_equal_outcomes_are_no_evidence_until_there_are_five() -> None:
+    columns = value_columns([0.4, 0.0, 0.0], grades=[9, 4, 5])
+    assert values(columns) == pytest.approx([0.4, 0.4, 0.0])
+
+
 def test_the_prior_is_scaled_like_the_rest() -> None:
     columns = value_columns([0.01] * 30 + [0.0], grades=[9] * 30 + [0])
     assert values(columns)[-1] == pytest.approx(0.5)
