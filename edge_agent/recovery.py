@@ -138,6 +138,9 @@ class Recovery:
         return max(cap - state.tokens_spent(meta.tenant, meta.stage), 0.0)
 
     def _has_room(self, group: Sequence[Promotion]) -> bool:
+        """Both caps, asked again: what went before may have cost more than its estimate."""
+        if sum(promotion.tokens for promotion in group) > self._tokens_left():
+            return False
         growth = sum(max(promotion.growth_bytes, 0.0) for promotion in group)
         store = self._parts.store
         return used_bytes(store) + growth <= crystallize.aim_bytes(store.meta.budget_bytes)

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from edge_agent.distill import PlainDistiller
+from edge_agent.entries import ArchiveMode
 from edge_agent.explaining import explain
 from edge_agent.parts import Parts
 from edge_agent.retrieval import Retrieval
@@ -22,14 +23,13 @@ from shared.memory.model import EvictionMode, Rung
 from shared.memory.text_codec import TextCodec
 from shared.memory.value import ValueMode
 from tests.fakes import FakeClock
-from tests.planes import ArchiveMode as Mode
 from tests.planes import acknowledge_all, fill, open_store
 
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Parts]:
     clock = FakeClock()
-    store = open_store(tmp_path / "memory", archive=Mode.DEMOTED, codec=TextCodec(PlainDistiller()))
+    store = open_store(tmp_path / "memory", archive=ArchiveMode.DEMOTED, codec=TextCodec(PlainDistiller()))
     fill(store, 200, 1200)
     state = State.open(tmp_path / "state")
     valuation = Valuation(store, ValueMode.PRODUCT, 0.3)

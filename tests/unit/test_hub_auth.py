@@ -161,7 +161,7 @@ def test_allow_adds_and_merges_and_leaves_the_others(tmp_path: Path) -> None:
     allow(path, Edge(EdgeName("orin-1"), (first,), (TenantName("home"),)))
     allow(path, Edge(EdgeName("orin-2"), (second,), (TenantName("home"),)))
     allow(path, Edge(EdgeName("orin-1"), (first,), (TenantName("lab"),)))
-    listed = {edge.name: edge for edge in parse_allow_list(path.read_text("utf-8")).edges}
+    listed = {str(edge.name): edge for edge in parse_allow_list(path.read_text("utf-8")).edges}
     assert listed["orin-1"].tenants == ("home", "lab")
     assert listed["orin-1"].keys == (first,)
     assert listed["orin-2"].tenants == ("home",)
