@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from edge_agent.bodies import DEAD_SHARE
 from edge_agent.columns import Pricing
 from edge_agent.compactor import Compactor
 from edge_agent.entries import EvictionReason
@@ -81,7 +82,9 @@ class Sweep:
             report.rounds += 1
             before = self._done
             yield from self._round(target)
-            yield from self._rewrite(self._compactor.worn_blocks())
+            # Over the budget every dead byte is worth a rewrite, before anything more is given up.
+            over = store.account.logical_bytes() > room
+            yield from self._rewrite(self._compactor.worn_blocks(0.0 if over else DEAD_SHARE))
             if self._disk_excess(room) > 0:
                 yield from self._compact()
             steered = self._steered(target, room)
@@ -139,7 +142,8 @@ class Sweep:
             rows = store.table.rows()
             full = rows["number"][rows["facts"]["rung"] == Rung.FULL].tolist()
             yield from self._pack(full)
-        while (excess := store.account.logical_bytes() - target) > 0:
+        # What an eviction leaves dead in a block is rewritten after this: it costs no further entry.
+        while (excess := store.account.logical_bytes() - store.plane.bodies.dead_bytes() - target) > 0:
             self._plan_values()
             report = policy.enforce(_retained(store, self._values), excess, store.meta.event)
             known = [number for number in report.evicted if number in store.table]
