@@ -9,7 +9,7 @@ from edge_agent.atoms import Atom, AtomClass
 from shared.memory import gate
 from shared.memory.evidence import Evidence
 from shared.memory.invariants import Invariant, InvariantType
-from shared.memory.tokens import Place, canonical, clauses, clauses_at
+from shared.memory.tokens import Place, canonical, clauses, clauses_at, denials_by_clause
 
 _TYPES = {
     AtomClass.NUMBER: InvariantType.NUMBER,
@@ -27,10 +27,11 @@ def find_invariants(
     keyed = [(index, atom) for index, atom in enumerate(trace) if atom.kind > AtomClass.PIECE]
     if not keyed:
         return ()
-    negative = {atom.clause for atom in found if atom.kind is AtomClass.NEGATION}
+    denials = denials_by_clause(text, places)
     spans = [
-        Invariant(_TYPES.get(atom.kind, InvariantType.SPAN), (index,), atom.clause not in negative)
+        Invariant(_TYPES.get(atom.kind, InvariantType.SPAN), (index,), sign)
         for index, atom in keyed
+        for sign in _signs(denials.get(atom.clause, 0))
     ]
     relations: list[Invariant] = []
     for clause, members in groupby(keyed, key=lambda pair: pair[1].clause):
@@ -39,16 +40,25 @@ def find_invariants(
         indexes = [index for index, _ in group]
         if len(indexes) > 1 or kind is InvariantType.OUTCOME:
             relations.extend(
-                Invariant(kind, tuple(chunk), clause not in negative) for chunk in _chunks(indexes)
+                Invariant(kind, tuple(chunk), sign)
+                for chunk in _chunks(indexes)
+                for sign in _signs(denials.get(clause, 0))
             )
     candidates = (*sorted(spans, key=lambda claim: (claim.type, not claim.positive)), *relations)
-    # What the gate does not find in the original itself (an odd cut, a mark that composes) is no invariant.
+    # What the gate does not find in the original itself (an odd cut, a mark that composes), or finds
+    # contradicted there, is no invariant.
     evidence = Evidence(clauses_at(text, places) if canonical(text) == text else clauses(text))
     failed = {
-        failure.invariant
+        invariant
         for failure in gate.failures([text[a.start : a.end] for a in trace], candidates, evidence)
+        for invariant in failure.invariants
     }
     return tuple(claim for claim in candidates if claim not in failed)
+
+
+def _signs(denials: int) -> tuple[bool, ...]:
+    """What is turned round twice is claimed both ways: the gate takes it as it stands, or not at all."""
+    return (True, False) if denials > 1 else (not denials,)
 
 
 def _chunks(indexes: Sequence[int]) -> list[Sequence[int]]:

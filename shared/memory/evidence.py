@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -49,15 +49,20 @@ class Evidence:
         """True where the token stands anywhere."""
         return word in self._postings
 
-    def positive(self, clause: int) -> bool:
-        """False where the clause is negated."""
-        return not self.clauses[clause].negative
+    def positive(self, clause: int) -> bool | None:
+        """False where one word turns the clause's claim round, None (neither) where more than one does."""
+        denials = self.clauses[clause].denials
+        return None if denials > 1 else not denials
 
     def clauses_with(self, phrase: Phrase) -> Collection[int]:
         """Clauses in which the phrase begins; none when any part of it is missing."""
         if not phrase.parts or not all(map(self._positions, phrase.parts)):
             return ()
         return self._positions(phrase.parts[0]).keys()
+
+    def clauses_near(self, phrases: Iterable[Phrase]) -> Collection[int]:
+        """Clauses with the rarest of these phrases: no other clause can hold them all."""
+        return min((self.clauses_with(phrase) for phrase in phrases), key=len)
 
     def holds(self, clause: int, phrase: Phrase) -> bool:
         """True where the phrase begins in this clause."""
@@ -75,36 +80,36 @@ class Evidence:
 
     def in_order(self, clause: int, members: Sequence[Phrase], marks: Marks) -> bool:
         """True where the members stand in this clause in order, with no other mark between them."""
+        return any(self.chains(clause, members, marks))
+
+    def chains(self, clause: int, members: Sequence[Phrase], marks: Marks) -> Iterator[range]:
+        """Each stretch of a clause in which the members stand in order, with no other mark between them."""
         here = marks.get(clause, ())
-        return any(self._chain(clause, members, end, here) for end in self._starts(clause, members[-1]))
+        for end in self._starts(clause, members[-1]):
+            start = self._chain(clause, members, end, here)
+            if start >= 0:
+                yield range(start, end + len(members[-1].parts[0]))
 
-    def together(self, one: Phrase, other: Phrase, positive: bool) -> bool:
-        """True where a clause of this polarity holds both."""
-        return any(
-            self.positive(clause) is positive and self.holds(clause, other)
-            for clause in self.clauses_with(one)
-        )
+    def together(self, one: Phrase, other: Phrase) -> Iterator[int]:
+        """Clauses that hold both."""
+        return (clause for clause in self.clauses_with(one) if self.holds(clause, other))
 
-    def reversed_somewhere(self, before: Phrase, after: Phrase) -> bool:
-        """True where a clause holds both, and every `after` stands ahead of every `before`."""
-        for clause in self.clauses_with(before):
-            late = self._starts(clause, after)
-            if late and before != after and late[-1] < self._starts(clause, before)[0]:
-                return True
-        return False
+    def turned(self, clause: int, before: Phrase, after: Phrase) -> bool:
+        """True where every `after` stands ahead of every `before` in a clause that holds both."""
+        return before != after and self._starts(clause, after)[-1] < self._starts(clause, before)[0]
 
     def _chain(
         self, clause: int, members: Sequence[Phrase], end: int, marks: Sequence[tuple[int, Phrase]]
-    ) -> bool:
-        """Walk back from `end`, always to the nearest earlier member: the tightest chain there is."""
+    ) -> int:
+        """Walk back from `end`, always to the nearest earlier member: the tightest chain's start, or -1."""
         at = end
         for member in reversed(members[:-1]):
             starts, size = self._starts(clause, member), len(member.parts[0])
             nearest = bisect_right(starts, at - size) - 1
             if nearest < 0 or _rival(marks, starts[nearest] + size, at, members):
-                return False
+                return -1
             at = starts[nearest]
-        return True
+        return at
 
     def _starts(self, clause: int, phrase: Phrase) -> list[int]:
         return self._positions(phrase.parts[0]).get(clause, []) if phrase.parts else []

@@ -1,60 +1,33 @@
 """The verification operator V: a draft against an entry's invariants, admitted or rejected with a reason.
 
-`paper`: every key span, tuple and outcome fact is entailed. `strict`: also no unsupported content.
+`paper`: every key span, tuple and outcome fact is entailed, and no tuple contradicted. `strict`: also no
+unsupported content.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from itertools import pairwise
+from typing import NamedTuple
 
-from shared.memory import support
-from shared.memory.evidence import Evidence, Marks, Phrase
-from shared.memory.invariants import Invariant, InvariantType
+from shared.memory import contradiction, entailment, support
+from shared.memory.entailment import Claim, Failure, Reason
+from shared.memory.evidence import Evidence, Marks
+from shared.memory.invariants import Invariant
 from shared.memory.spans import Base, render
-from shared.memory.tokens import canonical, clauses, numeric
+from shared.memory.tokens import INVISIBLE, Clause, canonical, clauses
 from shared.ports import Verdict
 
-
-class Reason(str, Enum):
-    """Closed: why a draft was rejected. The ledger's and the metric's label."""
-
-    EMPTY = "empty"
-    ECHO = "echo"
-    TRUNCATED = "truncated"
-    SPAN_MISSING = "span_missing"
-    NUMBER_CHANGED = "number_changed"
-    TUPLE_MISSING = "tuple_missing"
-    TUPLE_SWAPPED = "tuple_swapped"
-    POLARITY_FLIPPED = "polarity_flipped"
-    OUTCOME_CHANGED = "outcome_changed"
-    UNSUPPORTED_NUMBER = "unsupported_number"
-    UNSUPPORTED_NAME = "unsupported_name"
-    UNSUPPORTED_CLAUSE = "unsupported_clause"
-    NEIGHBOUR_FACT = "neighbour_fact"
-    # not the gate's own findings, but the same ledger column
-    DIGEST_MISMATCH = "digest_mismatch"
-    SUPERSEDED = "superseded"
-    OVER_BUDGET = "over_budget"
-    SOURCE_FAILED = "source_failed"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """One invariant that a text does not entail."""
-
-    reason: Reason
-    invariant: Invariant
-
+__all__ = ["Failure", "Reason", "describe", "failures", "judge"]
 
 _SUPPORT_REASONS = {
     support.Lack.NUMBER: Reason.UNSUPPORTED_NUMBER,
     support.Lack.NAME: Reason.UNSUPPORTED_NAME,
     support.Lack.CLAUSE: Reason.UNSUPPORTED_CLAUSE,
     support.Lack.NEIGHBOUR: Reason.NEIGHBOUR_FACT,
+    support.Lack.POLARITY: Reason.POLARITY_FLIPPED,
 }
+_ADMITTED = Verdict(admitted=True)
+_SENTENCE_ENDS = frozenset(".!?。\"')]")
 
 
 def judge(base: Base, draft: str, neighbours: Sequence[str] = (), *, strict: bool = True) -> Verdict:
@@ -63,40 +36,28 @@ def judge(base: Base, draft: str, neighbours: Sequence[str] = (), *, strict: boo
     if not evidence.clauses:
         return _rejected(Reason.EMPTY)
     rendered = render(base)
-    if _same_words(draft, rendered):
+    if _echoes(draft, base, rendered):
         return _rejected(Reason.ECHO)
     trace = base.trace
-    missing = list(failures(trace, base.invariants, evidence))
-    if missing:
-        first = missing[0]
-        reason = Reason.TRUNCATED if _stops_early(missing, base.invariants, draft) else first.reason
-        return _rejected(reason, _in_words(first.invariant, trace))
-    if not strict:
-        return Verdict(admitted=True)
-    contradiction = _contradiction(trace, base.invariants, evidence, Evidence(clauses(rendered)))
-    if contradiction is not None:
-        return _rejected(contradiction.reason, _in_words(contradiction.invariant, trace))
-    unsupported = support.first_lack(evidence.clauses, [span.text for span in base.spans], neighbours)
-    if unsupported is not None:
-        lack, offending = unsupported
-        return _rejected(_SUPPORT_REASONS[lack], offending=offending)
-    return Verdict(admitted=True)
+    made = entailment.claims(trace, base.invariants)
+    marked = entailment.marks(made, evidence)
+    missing = list(entailment.failures(made, evidence, marked))
+    if missing and _stops_early(missing, base.invariants, draft):
+        return _rejected(Reason.TRUNCATED, _in_words(missing[0].invariant, trace))
+    failed = missing or list(contradiction.contradictions(made, evidence, marked))
+    if failed:
+        return _rejected(failed[0].reason, _in_words(failed[0].invariant, trace))
+    return (
+        _strict(base, draft, neighbours, _Reading(evidence, made, marked, rendered)) if strict else _ADMITTED
+    )
 
 
 def failures(trace: Sequence[str], invariants: Sequence[Invariant], evidence: Evidence) -> Iterator[Failure]:
-    """Every invariant that the text behind `evidence` does not entail, in order."""
-    phrases = [Phrase.of(text) for text in trace]
-    related = {phrases[index] for claim in invariants if len(claim.spans) > 1 for index in claim.spans}
-    marks = evidence.mark(related)
-    judged: dict[tuple[InvariantType, bool, tuple[Phrase, ...]], Reason | None] = {}
-    for invariant in invariants:
-        members = tuple(phrases[index] for index in invariant.spans)
-        key = (invariant.type, invariant.positive, members)
-        if key not in judged:
-            judged[key] = _claim(invariant, members, evidence, marks)
-        reason = judged[key]
-        if reason is not None:
-            yield Failure(reason, invariant)
+    """Every invariant that the text behind `evidence` does not entail, or contradicts."""
+    made = entailment.claims(trace, invariants)
+    marked = entailment.marks(made, evidence)
+    yield from entailment.failures(made, evidence, marked)
+    yield from contradiction.contradictions(made, evidence, marked)
 
 
 def describe(base: Base) -> tuple[str, ...]:
@@ -105,77 +66,72 @@ def describe(base: Base) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_in_words(invariant, trace) for invariant in base.invariants))
 
 
-def _claim(
-    invariant: Invariant, members: Sequence[Phrase], evidence: Evidence, marks: Marks
-) -> Reason | None:
-    if len(members) == 1:
-        reason = _span(members[0], invariant.positive, evidence)
-    else:
-        reason = _relation(members, invariant.positive, evidence, marks)
-    if reason is not None and invariant.type is InvariantType.OUTCOME:
-        return Reason.OUTCOME_CHANGED
-    return reason
+class _Reading(NamedTuple):
+    """A draft as read against a base."""
+
+    evidence: Evidence
+    made: Sequence[Claim]
+    marked: Marks
+    rendered: str
 
 
-def _span(phrase: Phrase, positive: bool, evidence: Evidence) -> Reason | None:
-    found = evidence.clauses_with(phrase)
-    if any(evidence.positive(clause) is positive for clause in found):
-        return None
-    if found:
-        return Reason.POLARITY_FLIPPED
-    words = [word for word in phrase.words if not numeric(word)]
-    if len(words) < len(phrase.words) and evidence.has_numbers and all(map(evidence.has_word, words)):
-        return Reason.NUMBER_CHANGED
-    return Reason.SPAN_MISSING
+def _strict(base: Base, draft: str, neighbours: Sequence[str], read: _Reading) -> Verdict:
+    """Nothing beyond the residue: no hidden character, denied or turned pair, stranger, or new relation."""
+    evidence, trace = read.evidence, base.trace
+    hidden = set("".join(INVISIBLE.findall(draft))).difference(read.rendered)
+    if hidden:
+        return _rejected(Reason.UNSUPPORTED_CLAUSE, offending=ascii(min(hidden)))
+    shown = clauses(read.rendered)
+    if _asks(draft) and not _asks(read.rendered):
+        return _rejected(Reason.UNSUPPORTED_CLAUSE, offending="?")
+    verbatim = support.verbatim(evidence.clauses, shown)
+    loose = next(contradiction.loose_pairs(read.made, evidence, verbatim), None)
+    if loose is not None:
+        return _rejected(loose.reason, _in_words(loose.invariant, trace))
+    residue = support.Residue((span.text for span in base.spans), shown)
+    unsupported = support.first_lack(
+        evidence.clauses, residue, neighbours, entailment.claimed_denials(read.made, evidence)
+    )
+    if unsupported is not None:
+        lack, offending = unsupported
+        return _rejected(_SUPPORT_REASONS[lack], offending=offending)
+    mixed = contradiction.recombined(read.made, evidence, read.marked, verbatim)
+    if mixed is not None:
+        return _rejected(Reason.TUPLE_SWAPPED, offending=_surface(evidence.clauses[mixed]))
+    last = evidence.clauses[-1].tokens[-1]
+    if _unfinished(draft) and last.norm not in residue.words:
+        return _rejected(Reason.TRUNCATED, offending=last.surface)
+    return _ADMITTED
 
 
-def _relation(members: Sequence[Phrase], positive: bool, evidence: Evidence, marks: Marks) -> Reason | None:
-    """All members in one clause, in order, with nothing that belongs to another relation between them."""
-    rarest = min(members, key=lambda phrase: len(evidence.clauses_with(phrase)))
-    found = flipped = swapped = False
-    for clause in evidence.clauses_with(rarest):
-        if evidence.in_order(clause, members, marks):
-            found = found or evidence.positive(clause) is positive
-            flipped = flipped or evidence.positive(clause) is not positive
-        else:
-            strangers = any(phrase not in members for _, phrase in marks.get(clause, ()))
-            swapped = swapped or strangers or sum(evidence.holds(clause, phrase) for phrase in members) > 1
-    if found:
-        return None
-    if flipped:
-        return Reason.POLARITY_FLIPPED
-    return Reason.TUPLE_SWAPPED if swapped else Reason.TUPLE_MISSING
+def _echoes(draft: str, base: Base, rendered: str) -> bool:
+    """True for the residue itself, and for the prompt's list of facts."""
+    if canonical(draft).casefold().split() == canonical(rendered).casefold().split():
+        return True
+    facts = describe(base)
+    return bool(facts) and all(fact in draft for fact in facts)
 
 
-def _contradiction(
-    trace: Sequence[str], invariants: Sequence[Invariant], evidence: Evidence, residue: Evidence
-) -> Failure | None:
-    """A clause that denies a tuple, or turns it round, beside the one that states it right."""
-    phrases = [Phrase.of(text) for text in trace]
-    ordered: dict[tuple[Phrase, Phrase], Invariant] = {}
-    for invariant in invariants:
-        for before, after in pairwise(phrases[index] for index in invariant.spans):
-            ordered.setdefault((before, after), invariant)
-    for (before, after), invariant in ordered.items():
-        denied = not invariant.positive
-        if evidence.together(before, after, denied) and not residue.together(before, after, denied):
-            return Failure(Reason.POLARITY_FLIPPED, invariant)
-        turned = evidence.reversed_somewhere(before, after) and not residue.reversed_somewhere(before, after)
-        if turned and (after, before) not in ordered:
-            return Failure(Reason.TUPLE_SWAPPED, invariant)
-    return None
+def _asks(text: str) -> bool:
+    """True where a word ends in a question mark: what is asked is not said."""
+    return "?" in canonical(text) and any(
+        word.rstrip("\"')]*!").endswith("?") for word in canonical(text).split()
+    )
 
 
-def _same_words(draft: str, rendered: str) -> bool:
-    return canonical(draft).casefold().split() == canonical(rendered).casefold().split()
+def _surface(clause: Clause) -> str:
+    return " ".join(token.surface for token in clause.tokens)
+
+
+def _unfinished(draft: str) -> bool:
+    return canonical(draft).rstrip()[-1:] not in _SENTENCE_ENDS
 
 
 def _stops_early(missing: Sequence[Failure], invariants: Sequence[Invariant], draft: str) -> bool:
     """True where the last key spans are missing, more than one, and the draft's last sentence has no end."""
-    lost = {failure.invariant.spans[0] for failure in missing if len(failure.invariant.spans) == 1}
+    lost = {claim.spans[0] for failure in missing for claim in failure.invariants if len(claim.spans) == 1}
     last = max((index for invariant in invariants for index in invariant.spans), default=-1)
-    unfinished = canonical(draft).rstrip()[-1:] not in ".!?。\"')]"
-    return unfinished and len(lost) > 1 and lost == set(range(min(lost), last + 1))
+    return _unfinished(draft) and len(lost) > 1 and lost == set(range(min(lost), last + 1))
 
 
 def _in_words(invariant: Invariant, trace: Sequence[str]) -> str:

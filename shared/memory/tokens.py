@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from shared.memory.lexicon import CONTRASTS, NEGATIONS, NUMBERS
+from shared.memory.lexicon import CONTRASTS, DENIALS, NEGATIONS, NUMBERS, UNIT_SIGNS
 
 # Han and kana carry no spaces: one character, one token.
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -26,6 +26,12 @@ _TOKEN = re.compile(
     rf"|[{_IDEOGRAPH}]"
     r"|[^\s]",
 )
+# Nothing is drawn for these: "n\u200bever" reads "never", and must.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+"
+)
+_APOSTROPHES = str.maketrans("’‘ʼ´`", "'''''")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"[-+]?\d+\.\d+")
 _LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]")
@@ -40,23 +46,27 @@ Place = tuple[int, int, int]
 
 
 class Token(NamedTuple):
-    """`norm` is what comparisons use; `surface` keeps the case."""
+    """`norm` is what comparisons use, `surface` keeps the case; `denies`: it turns its clause round."""
 
     norm: str
     surface: str
     numeric: bool
+    denies: bool
 
 
 class Clause(NamedTuple):
     """A stretch of tokens with one claim in it; punctuation is not kept."""
 
     tokens: tuple[Token, ...]
-    negative: bool
+    denials: int
+    """How many of its words turn the claim round."""
 
 
 def canonical(text: str) -> str:
-    """NFKC: full-width digits, ligatures and decomposed letters read alike."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    """NFKC without what nobody sees: full-width digits, ligatures and decomposed letters read alike."""
+    if text.isascii() and not INVISIBLE.search(text):
+        return text
+    return unicodedata.normalize("NFKC", INVISIBLE.sub("", text))
 
 
 def norm(surface: str) -> str:
@@ -65,7 +75,7 @@ def norm(surface: str) -> str:
 
 
 def _norm(surface: str) -> str:
-    word = canonical(surface).casefold().replace("’", "'")
+    word = canonical(surface).casefold().translate(_APOSTROPHES) or surface
     word = NUMBERS.get(word, word)
     if word[0].isdigit() or word[0] in "-+":
         word = word.removeprefix("+") or word
@@ -85,8 +95,22 @@ def numeric(word: str) -> bool:
 
 
 def negates(word: str) -> bool:
-    """True for a normal form that turns its clause's claim round."""
+    """True for a normal form that is a negating particle."""
     return word in NEGATIONS or word.endswith("n't")
+
+
+def denies(word: str) -> bool:
+    """True for a normal form that turns its clause's claim round: a particle, or a word like `refused`."""
+    return word in DENIALS or negates(word)
+
+
+def denials_by_clause(text: str, places: Sequence[Place]) -> dict[int, int]:
+    """How many words turn each clause's claim round, in the clause numbers of `places`."""
+    counts: dict[int, int] = {}
+    for start, end, clause in places:
+        if denies(norm(text[start:end])):
+            counts[clause] = counts.get(clause, 0) + 1
+    return counts
 
 
 def punctuation(surface: str) -> bool:
@@ -145,10 +169,10 @@ def located(text: str) -> list[Place]:
 
 
 def _token(surface: str) -> Token | None:
-    if punctuation(surface):
+    if punctuation(surface) and surface not in UNIT_SIGNS:
         return None
     word = norm(surface)
-    return Token(word, surface, numeric(word))
+    return Token(word, surface, numeric(word), denies(word))
 
 
 _short_token = lru_cache(maxsize=_CACHED_TOKENS)(_token)
@@ -156,4 +180,4 @@ _short_token = lru_cache(maxsize=_CACHED_TOKENS)(_token)
 
 def _close(found: list[Clause], tokens: list[Token]) -> None:
     if tokens:
-        found.append(Clause(tuple(tokens), any(negates(token.norm) for token in tokens)))
+        found.append(Clause(tuple(tokens), sum(token.denies for token in tokens)))
