@@ -104,15 +104,19 @@ class _Recovery:
         shown = self._utility[self._shown[rows]]
         growth[(targets >= base[:, None]) | (self._utility[targets] < shown[:, None])] = np.inf
         gain = self._utility[self._rest] - shown
-        order = self._by_density(rows, gain, growth[:, 0])
-        room = (self._headroom, self._caps.archive_bytes)
-        choice, (self._headroom, _) = _greedy(
-            growth[order], columns.archive_bytes[rows[order]].astype(np.float64), room
-        )
-        for at, chosen in zip(order.tolist(), choice.tolist(), strict=True):
-            if chosen >= 0:
+        waiting = self._by_density(rows, gain, growth[:, 0])
+        link, purse = columns.archive_bytes[rows].astype(np.float64), self._caps.archive_bytes
+        freed = True
+        # A base that replaces a larger overlay makes room for what did not fit before it.
+        while freed and waiting.size:
+            room = (self._headroom, purse)
+            choice, (self._headroom, purse) = _greedy(growth[waiting], link[waiting], room)
+            freed = False
+            for at, chosen in zip(waiting[choice >= 0].tolist(), choice[choice >= 0].tolist(), strict=True):
                 row, origin, target = int(rows[at]), int(base[at]), int(targets[chosen])
                 self._promote(row, origin, target, Source.ARCHIVE, growth[at, chosen])
+                freed |= bool(growth[at, chosen] < 0)
+            waiting = waiting[choice < 0]
 
     def draft(self) -> bool:
         """One round of drafts by v * dr / c, each one rung up; False when none was affordable."""

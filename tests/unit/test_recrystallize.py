@@ -163,6 +163,20 @@ def test_a_restore_that_would_show_nothing_new_is_not_made() -> None:
     assert plan(small, PRODUCT, caps(100)) == ()
 
 
+def test_room_that_a_replaced_overlay_gives_back_is_used() -> None:
+    # Row 0 is worth most but does not fit until worthless row 1 drops its overlay.
+    columns = recovery_columns(
+        [ROW] * 2,
+        [TRACE, TRACE],
+        exact_source=[1, 1],
+        overlay_position=[-1, SKELETAL],
+        overlay_bytes=[0, 500],
+        value=[0.9, 0.0],
+    )
+    made = plan(columns, PRODUCT, caps(0.0))
+    assert [(number, to) for number, _, to, _ in steps(made)] == [(1, Rung.PACKED), (0, Rung.PACKED)]
+
+
 # --- drafts --------------------------------------------------------------------------------------
 
 
