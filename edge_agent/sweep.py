@@ -76,6 +76,8 @@ class Sweep:
             report.usage = store.usage()
             return
         store.begin_sweep()
+        # The log of recalls and writes is no reason to give anything up: disk is measured without it.
+        store.shrink()
         room = budget - headroom_bytes
         target = min(crystallize.aim_bytes(budget), room)
         while report.rounds < _MAX_ROUNDS:
