@@ -64,7 +64,8 @@ def run_demo(options: DemoOptions) -> int:
     arms = _arms(options)
     dataset = load(options.input_file or DATA_FILE)
     stream = cut(dataset, options.seed)
-    work = _fresh_directory(options.out)
+    # The daemons and commands have working directories of their own.
+    work = _fresh_directory(options.out.resolve())
     progress = Progress(sys.stdout, 1 + (len(arms) - 1) * len(schedules))
     progress.say(_opening(dataset, stream, options))
     clock = SystemClock()

@@ -40,9 +40,11 @@ def demo(
 
 
 def test_lru_loses_what_crystalmem_brings_back_through_a_killed_hub(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, report = demo(tmp_path / "out", ("lru", "product_archive"), "definition1")
+    # As `make demo` calls it: a relative path, while keys are made from another working directory.
+    monkeypatch.chdir(tmp_path)
+    code, report = demo(Path("out"), ("lru", "product_archive"), "definition1")
     said = capsys.readouterr().out
     assert code == EXIT_OK, said
     arms = report["cycles"]["definition1"]["arms"]
