@@ -18,6 +18,7 @@ _TYPES = {
     AtomClass.ID: InvariantType.ID,
 }
 _LONGEST_TUPLE = 8  # a longer list is cut into tuples that share an end
+_MOST_ROUNDS = 8  # one or two are usual; a text that needs more says everything both ways
 
 
 def find_invariants(
@@ -45,15 +46,25 @@ def find_invariants(
                 for sign in _signs(denials.get(clause, 0))
             )
     candidates = (*sorted(spans, key=lambda claim: (claim.type, not claim.positive)), *relations)
-    # What the gate does not find in the original itself (an odd cut, a mark that composes), or finds
-    # contradicted there, is no invariant.
     evidence = Evidence(clauses_at(text, places) if canonical(text) == text else clauses(text))
-    failed = {
-        invariant
-        for failure in gate.failures([text[a.start : a.end] for a in trace], candidates, evidence)
-        for invariant in failure.invariants
-    }
-    return tuple(claim for claim in candidates if claim not in failed)
+    return _entailed(candidates, [text[atom.start : atom.end] for atom in trace], evidence)
+
+
+def _entailed(
+    candidates: tuple[Invariant, ...], trace: Sequence[str], evidence: Evidence
+) -> tuple[Invariant, ...]:
+    """Those that the gate finds in the original itself, and finds nothing against ("5, no, 6")."""
+    for _ in range(_MOST_ROUNDS):
+        failed = {
+            invariant
+            for failure in gate.failures(trace, candidates, evidence)
+            for invariant in failure.invariants
+        }
+        if not failed:
+            return candidates
+        # What goes may have been what kept another claim apart: ask again.
+        candidates = tuple(claim for claim in candidates if claim not in failed)
+    return ()
 
 
 def _signs(denials: int) -> tuple[bool, ...]:

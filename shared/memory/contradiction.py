@@ -15,12 +15,11 @@ _MOST_TRIED = 64  # relations that share one phrase; keeps a clause's cost bound
 
 
 def contradictions(made: Sequence[Claim], evidence: Evidence, marked: Marks) -> Iterator[Failure]:
-    """Clauses that repeat a whole relation with another polarity, or another number in its place."""
+    """Clauses that repeat a relation with another polarity or number, or an outcome with a part changed."""
     for claim in made:
         if len(claim.members) > 1:
-            reason = _denied(claim, evidence, marked) or _renumbered(claim, evidence, marked)
-            if reason is not None:
-                yield claim.failure(reason)
+            checks = (check(claim, evidence, marked) for check in (_denied, _renumbered, _altered))
+            yield from (claim.failure(reason) for reason in checks if reason is not None)
 
 
 def loose_pairs(made: Sequence[Claim], evidence: Evidence, verbatim: AbstractSet[int]) -> Iterator[Failure]:
@@ -73,22 +72,32 @@ def _denied(claim: Claim, evidence: Evidence, marked: Marks) -> Reason | None:
 
 
 def _renumbered(claim: Claim, evidence: Evidence, marked: Marks) -> Reason | None:
-    """All its words in order with none of its numbers, but another one; or all but one part of an outcome."""
+    """All its words in order with none of its numbers, but another one."""
     words = [phrase for phrase in claim.members if not all(map(numeric, phrase.words))]
     numbers = [phrase for phrase in claim.members if phrase not in words]
     if not numbers or len(words) < _FEWEST_WORDS:
         return None
+    taken = {word for phrase in words for word in phrase.words}
     for clause in evidence.clauses_near(words):
-        other = any(token.numeric for token in evidence.clauses[clause].tokens)
-        if other and not any(evidence.holds(clause, number) for number in numbers):
-            taken = {word for phrase in words for word in phrase.words}
-            strangers = [
-                token.norm
-                for token in evidence.clauses[clause].tokens
-                if token.numeric and token.norm not in taken
-            ]
-            if strangers and evidence.in_order(clause, words, marked):
-                return Reason.NUMBER_CHANGED
+        if any(evidence.holds(clause, number) for number in numbers):
+            continue
+        tokens = evidence.clauses[clause].tokens
+        strangers = any(token.numeric and token.norm not in taken for token in tokens)
+        if strangers and evidence.in_order(clause, words, marked):
+            return Reason.NUMBER_CHANGED
+    return None
+
+
+def _altered(claim: Claim, evidence: Evidence, marked: Marks) -> Reason | None:
+    """All parts of an outcome but one ("lost after 9 steps" beside "won after 9 steps")."""
+    members = claim.members
+    if not claim.outcome or len(members) <= _FEWEST_WORDS:
+        return None
+    for at, left_out in enumerate(members):
+        rest = (*members[:at], *members[at + 1 :])
+        for clause in evidence.clauses_near(rest):
+            if not evidence.holds(clause, left_out) and evidence.in_order(clause, rest, marked):
+                return Reason.OUTCOME_CHANGED
     return None
 
 

@@ -63,10 +63,13 @@ class Claim:
     def positive(self) -> bool:
         return self.invariants[0].positive
 
+    @property
+    def outcome(self) -> bool:
+        return self.invariants[0].type is InvariantType.OUTCOME
+
     def failure(self, reason: Reason) -> Failure:
         """An outcome fact is changed, however it is."""
-        outcome = self.invariants[0].type is InvariantType.OUTCOME
-        return Failure(Reason.OUTCOME_CHANGED if outcome else reason, self.invariants)
+        return Failure(Reason.OUTCOME_CHANGED if self.outcome else reason, self.invariants)
 
     def agrees(self, sign: bool | None) -> bool:
         """True where a clause of this polarity says what is claimed."""

@@ -113,6 +113,49 @@ def test_an_outcome_fact_is_exact() -> None:
         assert reason(base, draft) == Reason.OUTCOME_CHANGED
 
 
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ("Ana refused and lent Bob 5.", Reason.POLARITY_FLIPPED),
+        ("It is false that Ana lent Bob 5.", Reason.POLARITY_FLIPPED),
+        ("Ana never refused and lent Bob 5.", Reason.POLARITY_FLIPPED),
+        ("Ana lent Bob 6.", Reason.NUMBER_CHANGED),
+        ("Ana lent Bob 5 again.", ""),
+        ("Ana lent Erik 6.", ""),
+        ("Ana lent Bob money.", ""),
+    ],
+)
+def test_a_contradicted_tuple_is_rejected_on_paper_too(extra: str, expected: str) -> None:
+    for draft in (f"{extra} Ana lent Bob 5. Carl lent Dora 7.", f"Carl lent Dora 7. Ana lent Bob 5. {extra}"):
+        assert reason(LOANS, draft) == expected
+
+
+@pytest.mark.parametrize("extra", ["Lost after 9 steps.", "Won after 8 steps.", "Hardly won after 9 steps."])
+def test_a_contradicted_outcome_is_rejected_on_paper_too(extra: str) -> None:
+    base = base_of("won", "9", "steps", claims=(Invariant(InvariantType.OUTCOME, (0, 1, 2)),))
+    assert reason(base, f"Won after 9 steps. {extra}") == Reason.OUTCOME_CHANGED
+    assert reason(base, "Won after 9 steps. A win it was, in steps.") == ""
+
+
+def test_what_is_turned_round_twice_is_taken_as_it_stands() -> None:
+    twice = "Caroline never failed to visit Lisbon with Melanie in May."
+    base = bases(twice)[-1]
+    assert {claim.positive for claim in base.invariants} == {True, False}
+    assert reason(base, twice) == ""
+    for changed in ("never ", "failed to "):
+        assert reason(base, twice.replace(changed, "")) != ""
+    once = twice.replace("never ", "")
+    assert reason(bases(once)[-1], twice) != ""
+
+
+def test_an_original_that_contradicts_itself_is_admitted_on_paper() -> None:
+    text = (
+        "Anna Belle sold Carl Dean 5 boxes. Anna Belle never sold Carl Dean 5 boxes. Then Anna sold Carl 6."
+    )
+    for base in bases(text):
+        assert reason(base, text) == ""
+
+
 def test_whole_tokens_and_numbers_in_any_dress() -> None:
     base = base_of("room 12", "1,250.50", claims=(span(0), Invariant(InvariantType.NUMBER, (1,))))
     assert reason(base, "It cost 1250.5 in Room 12.") == ""
@@ -149,11 +192,37 @@ def test_a_mark_without_words_is_never_entailed() -> None:
         ("Ana lent Bob 5. Carl lent Dora 7. The weather stayed lovely.", Reason.UNSUPPORTED_CLAUSE),
         ("Ana lent Bob 5. Carl lent Dora 7. Bob lent Ana 5.", Reason.TUPLE_SWAPPED),
         ("Ana lent Bob 5. Carl lent Dora 7. Carl never lent.", Reason.POLARITY_FLIPPED),
+        ("Ana lent Bob 5. Carl lent Dora 7. Not really.", Reason.POLARITY_FLIPPED),
+        ("Ana lent Bob 5. Carl lent Dora 7. Carl lent Bob.", Reason.TUPLE_SWAPPED),
+        ("Ana lent Bob 5. Carl lent Dora 7. Erik lent 5.", Reason.UNSUPPORTED_CLAUSE),
+        ("Ana lent Bob 5. Carl lent Dora 7 for erik.", Reason.UNSUPPORTED_CLAUSE),
+        ("If Ana lent Bob 5. Carl lent Dora 7.", Reason.UNSUPPORTED_CLAUSE),
+        ("Ana lent Bob 5. Carl lent Dora 7?", Reason.UNSUPPORTED_CLAUSE),
+        ("An\u200ba lent Bob 5. Carl lent Dora 7.", Reason.UNSUPPORTED_CLAUSE),
+        ("Ana lent Bob 5 thousand. Carl lent Dora 7.", Reason.UNSUPPORTED_NUMBER),
+        ("Ana lent Bob 5 %. Carl lent Dora 7.", Reason.UNSUPPORTED_NUMBER),
+        ("Ana lent Bob $5. Carl lent Dora 7.", Reason.UNSUPPORTED_NUMBER),
+        ("Ana lent Bob up to 5. Carl lent Dora 7.", Reason.UNSUPPORTED_NUMBER),
+        ("Ana lent Bob 5. Carl lent Dora 7, an", Reason.TRUNCATED),
     ],
 )
 def test_strict_admits_no_unsupported_content(draft: str, expected: str) -> None:
     assert reason(LOANS, draft) == ""
     assert reason(LOANS, draft, strict=True) == expected
+
+
+def test_a_unit_of_the_residue_stays_with_its_number() -> None:
+    base = base_of("5", "km", "7", "kg", claims=(span(0), span(2)))
+    assert reason(base, "It is 5 km, 7 kg.", strict=True) == ""
+    for draft in ("It is 5 kg, 7 km.", "It is 5, 7 kg.", "It is 5 km 7 km kg."):
+        assert reason(base, draft, strict=True) == Reason.UNSUPPORTED_NUMBER
+
+
+def test_what_the_residue_only_denies_is_not_stated() -> None:
+    base = base_of("Ana", "Zoe never smokes wine", claims=(span(0),))
+    assert reason(base, "Ana. Zoe never smokes wine.", strict=True) == ""
+    assert reason(base, "Ana. Zoe smokes wine.", strict=True) == Reason.POLARITY_FLIPPED
+    assert reason(base, "Ana never. Zoe never smokes wine.", strict=True) == Reason.POLARITY_FLIPPED
 
 
 def test_a_known_number_behind_another_word_is_unsupported() -> None:
