@@ -18,6 +18,7 @@ _SHORTCUT_ENTRIES = 3
 _SHORTEST_STEM = 4
 # SQLite's least limit of placeholders; a query of 16 KB may have more words.
 _MAX_LOOKED_UP = 999
+_MAX_KEPT = 20_000
 
 _WORD = re.compile(r"[^\W_]+(?:[-_.:/][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
@@ -52,6 +53,8 @@ class LexicalIndex:
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(entries, row);"
         )
         self._count = 0
+        # Document frequencies asked for since the index last changed.
+        self._looked_up: dict[str, int] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -71,6 +74,7 @@ class LexicalIndex:
 
     def remove(self, number: int) -> None:
         """Forget one entry; an unknown number is fine."""
+        self._looked_up.clear()
         self._count -= self._db.execute("DELETE FROM entries WHERE rowid = ?", (number,)).rowcount
 
     def search(self, query: str, limit: int) -> SearchResult:
@@ -116,13 +120,18 @@ class LexicalIndex:
     def _frequencies(self, wanted: dict[str, None]) -> dict[str, int]:
         """In how many entries each term stands, in the order wanted; terms of no entry are left out."""
         names = list(wanted)[:_MAX_LOOKED_UP]
-        places = ", ".join("?" * len(names))
-        rows = self._db.execute(
-            f"SELECT term, doc FROM vocabulary WHERE term IN ({places})",
-            names,
-        )
-        held = {str(term): int(count) for term, count in rows}
-        return {term: held[term] for term in names if term in held}
+        unknown = [term for term in names if term not in self._looked_up]
+        if unknown:
+            places = ", ".join("?" * len(unknown))
+            rows = self._db.execute(
+                f"SELECT term, doc FROM vocabulary WHERE term IN ({places})",
+                unknown,
+            )
+            if len(self._looked_up) > _MAX_KEPT:
+                self._looked_up = {term: self._looked_up[term] for term in names if term in self._looked_up}
+            self._looked_up.update(dict.fromkeys(unknown, 0))
+            self._looked_up.update((str(term), int(count)) for term, count in rows)
+        return {term: count for term in names if (count := self._looked_up[term])}
 
 
 def terms(text: str) -> list[str]:

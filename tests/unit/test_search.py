@@ -81,3 +81,11 @@ def test_terms_split_compounds_and_keep_them_whole() -> None:
     assert terms("Apples in home-07") == ["appl", "in", "hom", "07", "home_07"]
     assert terms("opens opened opening") == ["open"] * 3
     assert terms("place places placed") == ["plac"] * 3
+
+
+def test_what_was_looked_up_before_a_write_is_looked_up_again(index: LexicalIndex) -> None:
+    assert numbers(index, "zebra") == []
+    index.put(1, "a zebra")
+    assert numbers(index, "zebra") == [1]
+    index.remove(1)
+    assert numbers(index, "zebra") == []
