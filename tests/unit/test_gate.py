@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edge_agent.distill import PlainDistiller
-from shared.memory import gate, layers, spans
+from shared.memory import contradiction, entailment, gate, layers, spans
 from shared.memory.evidence import Evidence, Phrase
 from shared.memory.gate import Reason
 from shared.memory.invariants import Invariant, InvariantType
@@ -99,6 +99,7 @@ def test_a_negated_fact_must_stay_negated() -> None:
     assert reason(base, "Ana came. She never liked the trams.") == ""
     assert reason(base, "Ana came. She liked the trams.") == Reason.POLARITY_FLIPPED
     assert reason(base, "Ana came, but not by the trams.") == ""
+    assert reason(base, "Ana came. She never refused the trams.") == Reason.POLARITY_FLIPPED
 
 
 def test_an_outcome_fact_is_exact() -> None:
@@ -209,6 +210,32 @@ def test_a_mark_without_words_is_never_entailed() -> None:
 def test_strict_admits_no_unsupported_content(draft: str, expected: str) -> None:
     assert reason(LOANS, draft) == ""
     assert reason(LOANS, draft, strict=True) == expected
+
+
+def test_part_of_a_relation_is_neither_denied_nor_turned_nor_mixed() -> None:
+    made = entailment.claims(LOANS.trace, LOANS.invariants)
+
+    def loose(text: str) -> list[Reason]:
+        return [failure.reason for failure in contradiction.loose_pairs(made, Evidence(clauses(text)), set())]
+
+    def mixed(text: str) -> int | None:
+        evidence = Evidence(clauses(text))
+        return contradiction.recombined(made, evidence, entailment.marks(made, evidence), set())
+
+    assert (loose("Ana lent."), mixed("Ana lent.")) == ([], None)
+    assert loose("Ana never lent.") == [Reason.POLARITY_FLIPPED]
+    assert loose("Lent Ana.") == [Reason.TUPLE_SWAPPED]
+    assert (mixed("Bob lent."), mixed("Ana lent. Dora and Bob.")) == (0, 1)
+
+
+def test_the_list_of_facts_is_an_echo() -> None:
+    assert reason(LOANS, "\n".join(gate.describe(LOANS))) == Reason.ECHO
+
+
+def test_a_particle_alone_is_no_claimed_denial() -> None:
+    base = base_of("never", "trams", claims=(span(0, positive=False), span(1, positive=False)))
+    made = entailment.claims(base.trace, base.invariants)
+    assert entailment.claimed_denials(made, Evidence(clauses("Never mind. Never trams."))) == {1}
 
 
 def test_a_unit_of_the_residue_stays_with_its_number() -> None:
