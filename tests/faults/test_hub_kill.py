@@ -139,7 +139,10 @@ async def test_a_hub_says_how_it_is_in_two_files(hub: HubProcess) -> None:
     async with running_link(link_to(hub, source, hub.edge_keys)):
         await until(lambda: not source.deltas, 30)
         async with running_link(link_to(hub, ListOutbox(tenant="tenant-2"), hub.edge_keys)):
-            await until(lambda: b'"foreign_tenant"' in (status.read_bytes() if status.exists() else b""), 20)
+            # The second file is written after the first.
+            await until(
+                lambda: b'"foreign_tenant"' in (metrics.read_bytes() if metrics.exists() else b""), 20
+            )
     told = msgspec.json.decode(status.read_bytes(), type=HubStatus)
     assert (told.deltas, told.archive, told.model) == (1, True, "")
     assert told.refused["foreign_tenant"] >= 1
