@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from edge_agent.dictionaries import Dictionaries
 from edge_agent.transaction import Transaction
+from shared import metrics
 from shared.errors import Code, IntegrityError
 from shared.host.db import Database
 from shared.memory.blocks import BlockMember, pack_block, unpack_block
@@ -55,7 +56,6 @@ class Bodies:
         self.level = level
         self._cache: OrderedDict[int, dict[int, bytes]] = OrderedDict()
         self.blocks: dict[int, Block] = {}
-        self.verify_failures = 0
 
     def load(self, members: Iterable[tuple[int, int]]) -> None:
         """Account for every packed block, given (block, text bytes) of each live member."""
@@ -122,7 +122,7 @@ class Bodies:
         """A new packed block of live members; `text_bytes` is their original text."""
         dictionary = self._dictionaries.current(kind) if coded else None
         packed = pack_block(members, level=self.level, dictionary=dictionary, coded=coded)
-        self.verify_failures += packed.verify_failures
+        metrics.PACK_VERIFY_FAILURES.inc(packed.verify_failures)
         number = change.count("next_block")
         change.db.execute(
             "INSERT INTO block (number, text_bytes, body) VALUES (?, ?, ?)", (number, text_bytes, packed.body)

@@ -44,7 +44,6 @@ class Code(str, Enum):
     # the machine
     DISK_FULL = "disk_full"
     DISK_ERROR = "disk_error"
-    DAEMON_UNREACHABLE = "daemon_unreachable"
     # link
     UNKNOWN_KEY = "unknown_key"
     REVOKED_KEY = "revoked_key"
@@ -61,7 +60,6 @@ class Code(str, Enum):
     NO_SESSION = "no_session"
     HUB_UNAVAILABLE = "hub_unavailable"
     SOURCE_ABSENT = "source_absent"
-    QUOTA = "quota"
     TIMED_OUT = "timed_out"
     INTERNAL = "internal"
 

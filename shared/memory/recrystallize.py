@@ -17,9 +17,6 @@ Ints = NDArray[np.int64]
 _HOT_RECALLS = 3
 _UNPACK_SHARE = 0.8
 
-COMPUTE_CAP = 0.10
-"""rho: the share of a stage's serving tokens that drafts may spend."""
-
 
 @dataclass(frozen=True)
 class RecoveryColumns:
