@@ -63,8 +63,9 @@ class Account:
         return self._used_bytes() + size <= self._plane.journal.meta.budget_bytes
 
     def holds(self) -> bool:
-        """Whether both budgets hold, the log aside."""
-        return self._used_bytes() <= self._plane.journal.meta.budget_bytes
+        """Whether both budgets hold, the log aside, and still will when the link seals what waits."""
+        reserved = self._used_bytes() + self._plane.outbox.reserve_bytes()
+        return reserved <= self._plane.journal.meta.budget_bytes
 
     def _used_bytes(self) -> float:
         disk = self.disk_bytes() - self.wal_bytes() - self._plane.journal.meta.empty_bytes

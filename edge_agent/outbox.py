@@ -83,6 +83,10 @@ class Outbox:
         """What the queue and the batch in flight cost the budget."""
         return ROW_BYTES * self._rows + len(self._sent or b"")
 
+    def reserve_bytes(self) -> float:
+        """What the next batch may come to, where one will be sealed and none is charged yet."""
+        return self._batch_bytes() if self._rows and self._sent is None else 0.0
+
     def queue(self, change: Transaction, number: int, op: Op, version: int) -> None:
         """Tell the hub later; a row that already waits says it all."""
         if (number, op) in self._waiting or not change.once((number, op)):

@@ -10,13 +10,14 @@ import pytest
 
 from edge_agent.entries import ArchiveMode, EvictionReason, ExactText, NewEntry, Overlay
 from edge_agent.store import Store
+from edge_agent.sweep import Sweep
 from shared.errors import Code, IntegrityError
 from shared.memory.codec import decode, digest
 from shared.memory.model import Provenance, Rung
 from shared.messages import Created, Delta, Forgotten, Layers, Residue, State
 from shared.scope import tombstone_hash
 from shared.wire import BATCH_TARGET_BYTES, NO_CHAIN, Ack, decode_batch, next_chain
-from tests.planes import PrefixCodec, acknowledge_all, fill, open_store
+from tests.planes import PrefixCodec, acknowledge_all, fill, flat_pricing, open_store
 
 
 @pytest.fixture
@@ -246,3 +247,26 @@ def test_the_outbox_and_the_batch_in_flight_are_charged(store: Store) -> None:
     assert store.account.floor_bytes() == waiting + len(body)
     acknowledge_all(store)
     assert store.account.floor_bytes() == 0
+
+
+def test_room_is_kept_for_the_batch_that_will_be_sealed(tmp_path: Path) -> None:
+    store = open_store(tmp_path, archive=ArchiveMode.DEMOTED)
+    fill(store, 60, 500)
+    used = store.account.logical_bytes()
+    store.set_budget(round(used))
+    assert not store.account.holds()
+    Sweep(store, lambda: flat_pricing(store)).run()
+    assert store.account.holds()
+    while store.link.sealed() is not None:
+        assert store.account.logical_bytes() <= store.meta.budget_bytes
+        acknowledge_one(store)
+    store.close()
+
+
+def acknowledge_one(store: Store) -> None:
+    """Play a hub that takes the batch in flight."""
+    body = store.link.sealed()
+    assert body is not None
+    batch = decode_batch(body)
+    chain = next_chain(store.meta.chain, body)
+    store.link.acked(Ack(store.meta.tenant, batch.epoch, batch.last_seq, chain, 1))
