@@ -28,7 +28,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="crystalmem")
 def main() -> None:
-    """Elastic memory for LLM agents: nothing is lost when the byte budget falls and returns.
+    """Elastic memory for LLM agents: demotes when the byte budget falls, brings back when it returns.
 
     Exit codes: 0 done, 1 the daemon or demo failed, 2 refused (bad input or configuration), 3 no daemon.
     """
