@@ -62,10 +62,9 @@ class Account:
         size = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES
         return self._used_bytes() + size <= self._plane.journal.meta.budget_bytes
 
-    def holds(self) -> bool:
-        """Whether both budgets hold, the log aside, and still will when the link seals what waits."""
-        reserved = self._used_bytes() + self._plane.outbox.reserve_bytes()
-        return reserved <= self._plane.journal.meta.budget_bytes
+    def holds(self, reserve_bytes: float = 0.0) -> bool:
+        """Whether both budgets hold, the log aside, with so many bytes still to come."""
+        return self._used_bytes() + max(reserve_bytes, 0.0) <= self._plane.journal.meta.budget_bytes
 
     def _used_bytes(self) -> float:
         disk = self.disk_bytes() - self.wal_bytes() - self._plane.journal.meta.empty_bytes

@@ -36,6 +36,10 @@ class Dispatch:
         """Rows that the hub has not acknowledged."""
         return len(self._plane.outbox)
 
+    def reserve_bytes(self) -> float:
+        """What sealing the next batch may cost the budget."""
+        return self._plane.outbox.reserve_bytes(self._builder.build)
+
     def sealed(self) -> bytes | None:
         """The batch in flight, the same bytes until acked, else the next; None when nothing waits."""
         return self._plane.outbox.seal(self._builder.build)

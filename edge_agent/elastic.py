@@ -15,9 +15,11 @@ from edge_agent.sweep_report import SweepPhase, SweepReport, SweepStep
 from edge_agent.sync import SyncLink
 from shared import metrics
 from shared.errors import Code, InputError, TransientError
+from shared.host.log import get_logger
 from shared.memory.model import EvictionMode, Rung, SweepPlan
 from shared.ports import Retention
 
+_log = get_logger("elastic")
 # Archive ahead covers what a squeeze to this share of the budget in force would drop (spec.md 5).
 _AHEAD_SHARE = 0.25
 # Shipping makes entries cheaper to demote, so the plan shifts; it settles within a few rounds.
@@ -166,7 +168,8 @@ class Elastic:
 
     def _within(self) -> bool:
         self._parts.store.shrink()
-        return self._parts.store.account.holds()
+        store = self._parts.store
+        return store.account.holds(store.link.reserve_bytes())
 
     async def _took(self, step: SweepStep) -> None:
         if step.phase is SweepPhase.GRACE:
@@ -209,6 +212,8 @@ class Elastic:
         parts.state.record_evictions(gone, parts.store.meta.stage, parts.clock.wall_ns())
 
     def _book(self, report: SweepReport) -> None:
+        if report.stubs_dropped:
+            _log.warning("stubs were given up: only the hub knows these entries", stubs=report.stubs_dropped)
         self._parts.state.record_sweep(report, self._parts.store.meta.stage, self._parts.clock.wall_ns())
         for move in report.moves.values():
             metrics.MOVES.labels(origin=metrics.rung_label(move.origin), to=metrics.rung_label(move.to)).inc()

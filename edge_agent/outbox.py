@@ -83,9 +83,13 @@ class Outbox:
         """What the queue and the batch in flight cost the budget."""
         return ROW_BYTES * self._rows + len(self._sent or b"")
 
-    def reserve_bytes(self) -> float:
-        """What the next batch may come to, where one will be sealed and none is charged yet."""
-        return self._batch_bytes() if self._rows and self._sent is None else 0.0
+    def reserve_bytes(self, build: Build) -> float:
+        """What the next batch may come to beyond the one in flight; one delta alone may pass the share."""
+        unsent = [row for row in self._head() if self._sent is None or row.seq > self._sent_seq]
+        first = next((delta for row in unsent if (delta := build(row)) is not None), None)
+        if first is None:
+            return 0.0
+        return max(self._batch_bytes(), _weight(first)) - len(self._sent or b"")
 
     def queue(self, change: Transaction, number: int, op: Op, version: int) -> None:
         """Tell the hub later; a row that already waits says it all."""

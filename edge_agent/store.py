@@ -5,6 +5,7 @@ Everything under `memory/` is budget. Reads are verified; a change and its outbo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +35,7 @@ from edge_agent.estimates import Estimates
 from edge_agent.evictor import Evictor
 from edge_agent.mover import Mover
 from edge_agent.opening import StoreOptions, open_plane
-from edge_agent.plane import Plane
+from edge_agent.plane import STUB_BYTES, Plane
 from edge_agent.reader import Reader
 from edge_agent.restorer import Restorer
 from edge_agent.table import STUB, EntryTable
@@ -271,6 +272,17 @@ class Store:
         """Evicted entries that can come back, by number."""
         chosen = sorted(number for number in self._plane.stubs if number > after)[:limit]
         return tuple(_stub(number, self._plane.stubs[number]) for number in chosen)
+
+    def drop_stubs(self, size_bytes: float) -> int:
+        """Give up stubs, least value first, for so many bytes; how many. The hub keeps the layers."""
+        by_value = sorted(
+            self.stubs(limit=len(self._plane.stubs)), key=lambda stub: (stub.value, stub.number)
+        )
+        gone = [stub.number for stub in by_value[: math.ceil(max(size_bytes, 0.0) / STUB_BYTES)]]
+        with self._plane.journal.write() as change:
+            change.db.executemany("DELETE FROM stub WHERE number = ?", [(number,) for number in gone])
+            change.after(lambda: [self._plane.stubs.pop(number) for number in gone])
+        return len(gone)
 
     def consider_dictionary(self, kind: Kind) -> None:
         """Give a kind a dictionary where one pays for itself."""

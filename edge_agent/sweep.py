@@ -96,6 +96,7 @@ class Sweep:
             target = steered
         store.retire_dictionaries()
         store.shrink()
+        self._give_up_stubs(budget)
         report.usage = store.usage()
         if report.usage.holds:
             store.budget_met()
@@ -259,6 +260,16 @@ class Sweep:
             self._chunk_bytes = min(max(self._chunk_bytes * scale, _LEAST_CHUNK_BYTES), _WAL_AIM_BYTES)
 
     # --- steering -------------------------------------------------------------------------------------
+
+    def _give_up_stubs(self, budget: int) -> None:
+        """The last resort of all: evictions themselves may leave more than the budget holds."""
+        store = self._store
+        while (over := max(store.account.logical_bytes() - budget, self._disk_excess(budget))) > 0:
+            dropped = store.drop_stubs(over)
+            if not dropped:
+                return
+            self.report.stubs_dropped += dropped
+            store.shrink()
 
     def _disk_excess(self, room: float) -> float:
         return self._store.account.disk_bytes() - self._store.meta.empty_bytes - room

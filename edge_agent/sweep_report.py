@@ -40,6 +40,7 @@ class SweepReport:
     price: float = 0.0
     rounds: int = 0
     guard_yielded: int = 0
+    stubs_dropped: int = 0
     usage: Usage | None = None
 
     def add(self, applied: Applied) -> None:

@@ -252,14 +252,15 @@ def test_the_outbox_and_the_batch_in_flight_are_charged(store: Store) -> None:
 def test_room_is_kept_for_the_batch_that_will_be_sealed(tmp_path: Path) -> None:
     store = open_store(tmp_path, archive=ArchiveMode.DEMOTED)
     fill(store, 60, 500)
-    used = store.account.logical_bytes()
-    store.set_budget(round(used))
-    assert not store.account.holds()
-    Sweep(store, lambda: flat_pricing(store)).run()
+    store.set_budget(round(store.account.logical_bytes()))
     assert store.account.holds()
+    assert not store.account.holds(store.link.reserve_bytes())
+    Sweep(store, lambda: flat_pricing(store)).run()
+    assert store.account.holds(store.link.reserve_bytes())
     while store.link.sealed() is not None:
         assert store.account.logical_bytes() <= store.meta.budget_bytes
         acknowledge_one(store)
+    assert store.link.reserve_bytes() == 0
     store.close()
 
 

@@ -370,3 +370,18 @@ def test_the_floor_is_what_is_left_when_everything_is_gone(store: Store) -> None
     with pytest.raises(InputError) as refused:
         store.add(NewEntry("y" * 4_000))
     assert refused.value.code is Code.ENTRY_OVER_BUDGET
+
+
+def test_stubs_give_way_where_evictions_leave_more_than_the_budget_holds(tmp_path: Path) -> None:
+    store = open_store(tmp_path, archive=ArchiveMode.DEMOTED)
+    fill(store, 200, 200)
+    store.link.ship(store.table.numbers().tolist())
+    acknowledge_all(store)
+    store.set_budget(6_000)
+    report = Sweep(store, lambda: flat_pricing(store, archive=True)).run()
+    assert report.usage is not None
+    assert report.usage.holds
+    assert report.stubs_dropped > 0
+    assert 0 < len(store.stubs(limit=1000)) == 200 - report.stubs_dropped - len(store)
+    assert not store.meta.target_pending
+    store.close()
