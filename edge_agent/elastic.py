@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,14 +64,18 @@ class Elastic:
         return self._options.mode
 
     async def squeeze(self, headroom_bytes: int = 0) -> SweepReport:
-        """Meet the budget in force; recalls are served between chunks. Call with the lock held."""
-        return await self._run(self._sweep.steps(headroom_bytes))
+        """Meet the budget in force; recalls are served between chunks. Call with the lock held.
+
+        Room is left for a write, or for the batch that the link will seal next, whichever is more.
+        """
+        reserve = math.ceil(await self._parts.thread.run(self._parts.store.link.reserve_bytes))
+        return await self._run(self._sweep.steps(max(headroom_bytes, reserve)))
 
     async def resume(self) -> None:
         """Finish the sweep, or bring in the log, that a crash left. Call with the lock held."""
         if self._parts.store.meta.target_pending:
             await self._await_link()
-            await self._run(self._sweep.resume())
+            await self.squeeze()
             return
         with suppress(TransientError):
             # No sweep was promised: on a full disk recalls are served all the same.
