@@ -8,8 +8,8 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
 
-from hub.prompt import SYSTEM, estimate_tokens, user_text
 from shared.ports import Draft, DraftRequest
+from shared.prompt import SYSTEM, estimate_tokens, user_text
 from shared.wire import DraftFailure
 
 CONNECT_S = 5.0

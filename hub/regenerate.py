@@ -11,11 +11,11 @@ import anyio
 from msgspec.structs import replace
 
 from hub.ledger import Ledger
-from hub.prompt import estimate_tokens
 from shared.errors import CrystalError
 from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Source
 from shared.ports import Clock, Draft, DraftRequest, Generator, LedgerRow, Verdict
+from shared.prompt import estimate_tokens
 from shared.wire import DraftAsk, DraftFailure, DraftReply
 
 # Above this many at once an engine only queues; the edge keeps its rung and asks again later.

@@ -13,12 +13,12 @@ import pytest
 
 from hub.ledger import Ledger
 from hub.model import OpenAIGenerator
-from hub.prompt import SYSTEM, estimate_tokens
 from hub.regenerate import MAX_DRAFTS, Regenerator, Rules
 from shared.host.service import Pulse
 from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Rung
 from shared.ports import Draft, DraftRequest, Generator, LedgerRow, Verdict
+from shared.prompt import SYSTEM, estimate_tokens
 from shared.wire import DraftAsk, DraftFailure, DraftReply
 from tests.fakes import FakeClock
 from tests.scripted_openai import TOKENS, Script, scripted_openai
