@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from edge_agent.atoms import Atom, AtomClass, atoms
 from edge_agent.facts import find_invariants
@@ -28,6 +28,7 @@ _CLASS_SCORE = {
 _CLASS_SCORES = tuple(_CLASS_SCORE[kind] for kind in AtomClass)
 _TASK_BONUS = 30
 _OUTCOME_BONUS = 45
+_CHOSEN_BONUS = 35  # more than any difference between classes, less than an outcome
 _RELATION_BONUS = 10  # a clause that ties two things together says more than one that names a thing
 _INVENTORY_PENALTY = 25  # "you see a cabinet 6, a cabinet 5, ..." repeats what visits will name
 _INVENTORY_FROM = 7
@@ -43,13 +44,17 @@ class PlainDistiller:
 
     version = 1
 
-    def distil(self, text: str, ladder: Ladder) -> Levelled:
-        """Levels and invariants of an original."""
+    def distil(self, text: str, ladder: Ladder, chosen: Collection[int] = ()) -> Levelled:
+        """Levels and invariants of an original.
+
+        `chosen`: numbers of clauses (see `sentences`) that a model would rather keep. They are ranked
+        higher and nothing else: what a layer holds is still a span of the text, within the same byte aims.
+        """
         places = located(text)
         found = atoms(text, places)
         levels = [Rung.FULL] * len(found)
         size = len(text.encode())
-        order = list(_ranked(found))
+        order = list(_ranked(found, frozenset(chosen)))
         if ladder.lossy:
             used = _keep_one(found, levels, order, ladder, size)
             for spec in reversed(ladder.lossy):
@@ -58,9 +63,20 @@ class PlainDistiller:
         return Levelled(text, ends, span_levels, find_invariants(text, places, found, kept))
 
 
-def _ranked(found: Sequence[Atom]) -> Iterator[int]:
+def sentences(text: str) -> list[tuple[int, int, int]]:
+    """What a model may choose among: (start, end, number) of each clause, in order; numbers may skip."""
+    found: list[tuple[int, int, int]] = []
+    for start, end, clause in located(text):
+        if found and found[-1][2] == clause:
+            found[-1] = (found[-1][0], end, clause)
+        else:
+            found.append((start, end, clause))
+    return found
+
+
+def _ranked(found: Sequence[Atom], chosen: Collection[int]) -> Iterator[int]:
     """Atom indexes, best first: a counting sort, equal scores spread over the text clause by clause."""
-    scores = _scores(found)
+    scores = _scores(found, chosen)
     buckets: list[list[int]] = [[] for _ in range(_TOP_SCORE + 1)]
     for index, score in enumerate(scores):
         buckets[score].append(index)
@@ -75,7 +91,7 @@ def _ranked(found: Sequence[Atom]) -> Iterator[int]:
             yield from groups[position]
 
 
-def _scores(found: Sequence[Atom]) -> list[int]:
+def _scores(found: Sequence[Atom], chosen: Collection[int]) -> list[int]:
     things: dict[int, set[str]] = {}
     for atom in found:
         if atom.kind >= AtomClass.ID:
@@ -87,7 +103,10 @@ def _scores(found: Sequence[Atom]) -> list[int]:
         score = _CLASS_SCORES[kind]
         if kind > AtomClass.STOP:
             score += (
-                _TASK_BONUS * task + _OUTCOME_BONUS * outcome - min(size // _BYTES_A_POINT, _LONGEST_MALUS)
+                _TASK_BONUS * task
+                + _OUTCOME_BONUS * outcome
+                + _CHOSEN_BONUS * (clause in chosen)
+                - min(size // _BYTES_A_POINT, _LONGEST_MALUS)
             )
             named = len(things.get(clause, nothing))
             if named >= _INVENTORY_FROM:

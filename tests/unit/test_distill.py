@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edge_agent.distill import PlainDistiller
+from edge_agent.distill import PlainDistiller, sentences
 from shared.memory import spans
 from shared.memory.invariants import InvariantType
 from shared.memory.lexicon import STOP_WORDS
@@ -149,6 +150,34 @@ def test_invariants_are_claims_over_trace_spans() -> None:
         InvariantType.TUPLE,
     }
     assert any(not claim.positive for claim in spoken.invariants)
+
+
+def test_a_chosen_clause_is_ranked_higher_and_writes_nothing() -> None:
+    text = "The old lighthouse keeper paints shells. The baker on Mill Street sells rye loaves. " * 2
+    for start, end, number in sentences(text)[:2]:
+        levelled = DISTILLER.distil(text, PRODUCT, chosen=(number,))
+        base = spans.whole(levelled, 1)
+        assert base.text == text
+        for spec in PRODUCT.lossy:
+            base = spans.lower(base, spec.rung)
+            assert len(base.text.encode()) <= len(text.encode()) * spec.text_fraction
+        assert base.trace
+        assert all(span in text[start:end] for span in base.trace)
+
+
+@given(any_text, st.sets(st.integers(-2, 40)))
+@settings(max_examples=60, deadline=None)
+def test_any_choice_is_a_valid_split(text: str, chosen: set[int]) -> None:
+    levelled = DISTILLER.distil(text, PRODUCT, chosen)
+    assert levelled.text == text
+    assert levelled == DISTILLER.distil(text, PRODUCT, sorted(chosen))
+
+
+@given(any_text)
+def test_sentences_are_in_order_and_apart(text: str) -> None:
+    found = sentences(text)
+    assert all(start < end for start, end, _ in found)
+    assert all(one[1] <= other[0] and one[2] < other[2] for one, other in itertools.pairwise(found))
 
 
 def lines_run(text: str) -> int:
