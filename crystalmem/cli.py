@@ -11,6 +11,7 @@ import click
 
 from crystalmem import __version__
 from crystalmem.memory_commands import COMMANDS, EXIT_REFUSED
+from crystalmem.models.command import models
 from shared.errors import CrystalError
 
 
@@ -143,7 +144,7 @@ def demo(out: Path, input_file: Path | None, seed: int, cycles: str, llm_url: st
     )
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, models):
     main.add_command(_command)
 
 

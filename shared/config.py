@@ -158,6 +158,11 @@ def default_data_dir() -> Path:
     return Path(base) / "crystalmem"
 
 
+def default_models_dir() -> Path:
+    """Where prepared models lie, one folder each: neither budget nor state (spec.md 3)."""
+    return default_data_dir() / "models"
+
+
 def load(path: Path | None, kind: type[ConfigT], overrides: Mapping[str, object] | None = None) -> ConfigT:
     """Read `path` (None = all defaults), then set dotted `overrides`; PermanentError names key and fix."""
     tree: dict[str, object] = {}

@@ -36,6 +36,10 @@ class Code(str, Enum):
     SCHEMA_TOO_NEW = "schema_too_new"
     STORE_LOCKED = "store_locked"
     BAD_INPUT_FILE = "bad_input_file"
+    MODEL_ABSENT = "model_absent"
+    MODEL_BROKEN = "model_broken"
+    WRONG_PROVIDER = "wrong_provider"
+    WRONG_EMBEDDER = "wrong_embedder"
     # stored bytes
     CORRUPT = "corrupt"
     MISSING_DICTIONARY = "missing_dictionary"
