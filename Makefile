@@ -54,7 +54,7 @@ soak-crash: $(STAMP) ## 200 kill -9 during sweeps, promotions and writes
 
 lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --extra bench --extra dev \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --extra bench --extra dev --extra cpu \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean: ## Remove the virtual environments, caches and outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:home|root|Users|work|farm|mnt|tmp|build)/[\w.-]+")
 REGISTRY = re.compile(r"--(?:extra-)?index-url|--find-links|--trusted-host|https?://")
 SQL = re.compile(r"\b(?:SELECT .+ FROM|INSERT (?:OR \w+ )?INTO|DELETE FROM|UPDATE \w+ SET)\b")
-HEAVY = re.compile(r"^(?:torch|tensorflow|jax|transformers|onnxruntime|nvidia-|scipy|pandas)", re.MULTILINE)
+HEAVY = re.compile(r"^(?:torch|tensorflow|jax|transformers|nvidia-|scipy|pandas)", re.MULTILINE)
+# Fine in an extra, not in what every board installs.
+OPTIONAL = re.compile(r"^(?:onnx|tokenizers)")
 
 
 def tracked() -> list[Path]:
@@ -63,6 +66,13 @@ def test_the_lock_names_no_registry_and_pins_every_package_by_hash() -> None:
 
 def test_no_heavy_package_is_installed() -> None:
     assert not HEAVY.search((ROOT / "requirements.lock").read_text("utf-8"))
+
+
+def test_the_core_needs_no_model_runtime() -> None:
+    required = metadata.requires("crystalmem") or []
+    core = [line for line in required if "extra ==" not in line]
+    assert len(core) > 10
+    assert [line for line in core if OPTIONAL.match(line) or HEAVY.match(line)] == []
 
 
 def test_no_module_is_longer_than_the_ceiling() -> None:

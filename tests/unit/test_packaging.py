@@ -65,6 +65,7 @@ def test_every_module_and_every_data_file_ships(wheel: zipfile.ZipFile) -> None:
         if path.suffix in {".py", ".sql"} and "__pycache__" not in path.parts
     }
     wanted |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "crystalmem" / "data").glob("*")}
+    wanted |= {f"edge_agent/data/minilm/{name}" for name in ("tokenizer.json", "LICENSE.txt")}
     wanted |= {
         f"crystalmem_client/{path.name}" for path in (ROOT / "client" / "crystalmem_client").glob("*.py")
     }
