@@ -93,6 +93,24 @@ class IdleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pace_s: Positive = 1.0
 
 
+class OnDeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The language model on the board itself, in a process of its own. No folder = none."""
+
+    folder: str = ""
+    """Folder that `crystalmem models prepare` made; empty = no on-device model."""
+    threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    memory_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**40)] = 0
+    """Most memory that the model's process may hold; 0 = from the size of its files."""
+    relevel: bool = True
+    """In idle windows the model chooses which sentences of an entry outlive the others."""
+    regenerate: bool = True
+    """Drafts from this model while the hub is away or generates nothing."""
+    max_prompt_tokens: Annotated[int, msgspec.Meta(ge=64, le=32768)] = 1024
+    """A longer prompt is not run."""
+    idle_unload_s: Positive = 300.0
+    """Unused for this long, the model gives its memory back."""
+
+
 class EdgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything `crystalmem edge run` reads. Every key has a default: no file is needed."""
 
@@ -103,6 +121,7 @@ class EdgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     link: LinkConfig = msgspec.field(default_factory=LinkConfig)
     door: DoorConfig = msgspec.field(default_factory=DoorConfig)
     idle: IdleConfig = msgspec.field(default_factory=IdleConfig)
+    ondevice: OnDeviceConfig = msgspec.field(default_factory=OnDeviceConfig)
 
     @property
     def directory(self) -> Path:

@@ -40,6 +40,7 @@ class Code(str, Enum):
     MODEL_BROKEN = "model_broken"
     WRONG_PROVIDER = "wrong_provider"
     WRONG_EMBEDDER = "wrong_embedder"
+    NOT_ENOUGH_MEMORY = "not_enough_memory"
     # stored bytes
     CORRUPT = "corrupt"
     MISSING_DICTIONARY = "missing_dictionary"
