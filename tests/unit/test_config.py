@@ -79,5 +79,5 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_the_page_lists_every_key_and_no_other() -> None:
     listed = {name.split(".")[-1] for name in re.findall(r"^\| `([a-z_.]+)`", DOCS.read_text("utf-8"), re.M)}
-    tables = {"memory", "archive", "link", "door", "idle", "model"}
+    tables = {"memory", "archive", "link", "door", "idle", "model", "ondevice"}
     assert listed == (known_keys(EdgeConfig) | known_keys(HubConfig)) - tables
