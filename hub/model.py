@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import anyio
 import msgspec
 import openai
@@ -9,7 +11,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
 
 from shared.ports import Draft, DraftRequest
-from shared.prompt import SYSTEM, estimate_tokens, user_text
+from shared.prompt import estimate_tokens, turns
 from shared.wire import DraftFailure
 
 CONNECT_S = 5.0
@@ -101,4 +103,7 @@ class OpenAIGenerator:
 
 
 def _messages(request: DraftRequest) -> list[ChatCompletionMessageParam]:
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user_text(request)}]
+    # The client's own type has one class a role.
+    return [
+        cast(ChatCompletionMessageParam, {"role": role, "content": text}) for role, text in turns(request)
+    ]

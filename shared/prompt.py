@@ -1,33 +1,92 @@
-"""What the model is told, and what telling it can cost."""
+"""What a model is told, and what telling it can cost: one prompt for the hub's and the board's models."""
 
 from __future__ import annotations
 
+import json
+import re
+
 from shared.ports import DraftRequest
 
+# Short and with examples: half a billion parameters follow what they are shown, not what they are told
+# (docs/regeneration.md has the figures before and after).
 SYSTEM = (
-    "You restore a memory that was shortened to save space. Write it out again as complete text."
-    " Use only what the notes and the facts say. Every fact must stand in your text with its exact words,"
-    " numbers, order and negations. Add no number, name, date or claim that the notes do not have."
-    ' Context is for wording only. Answer with JSON: {"text": "..."}.'
+    "You turn shortened notes into full sentences. Use every word of the notes once, in the same order,"
+    " spelled the same. Between them you may add only small words: a, the, is, was, to, of, in, at, on, and,"
+    ' with, that. Add nothing else: no number, name, date or claim. Answer with JSON: {"text": "..."}.'
 )
-# Our own words in the prompt, counted generously.
-_PROMPT_TOKENS = 256
-# Usual text has 3 to 5 bytes a token; below 2 only random bytes go.
-_BYTES_A_TOKEN = 2
+_NEEDED = "Words that must not be missing: "
+_TOGETHER = "What belongs together: "
+_CONTEXT = "Earlier, for wording only, never to be told:\n"
+# No negation and no everyday word in them: a small model copies its examples into what has few words.
+_EXAMPLES = (
+    (
+        f"Notes:\nSam went bakery Monday bought 3 loaves\n\n{_NEEDED}Sam, Monday, 3",
+        "Sam went to the bakery on Monday and bought 3 loaves.",
+    ),
+    (f"Notes:\nLena blue kayak\n\n{_NEEDED}Lena", "Lena: the blue kayak."),
+    (f"Notes:\nOmar Friday\n\n{_NEEDED}Omar, Friday", "Omar, on Friday."),
+)
+_KIND = re.compile(r"^(not )?[a-z_]+: ")
+_PARTS = " / "
+# A template's marks around every message.
+_MESSAGE_TOKENS = 12
+_WORD = re.compile(r"[A-Za-z]{1,24}|[\x00-\x7f]", re.DOTALL)
+# Letters of a usual word: models have one token for most of them, two for nearly all the rest.
+_LETTERS_A_TOKEN = 3
+
+Turn = tuple[str, str]
+"""Role ("system", "user", "assistant") and text."""
+
+
+def turns(request: DraftRequest) -> tuple[Turn, ...]:
+    """The whole conversation of one draft: what to do, how it looks when done, and the notes."""
+    return (*_FRAME, ("user", user_text(request)))
 
 
 def user_text(request: DraftRequest) -> str:
     """Notes, facts and context of one draft."""
+    facts = [_KIND.sub(lambda found: found[1] or "", fact) for fact in request.invariants]
     parts = [f"Notes:\n{request.residue}"]
-    if request.invariants:
-        parts.append("Facts that must stand in the text:\n" + "\n".join(request.invariants))
+    single = [fact for fact in facts if _PARTS not in fact]
+    if single:
+        parts.append(_NEEDED + ", ".join(dict.fromkeys(single)))
+    tied = [fact for fact in facts if _PARTS in fact]
+    if tied:
+        parts.append(_TOGETHER + "; ".join(dict.fromkeys(tied)))
     if request.neighbours:
-        parts.append("Context:\n" + "\n---\n".join(request.neighbours))
+        parts.append(_CONTEXT + "\n---\n".join(request.neighbours))
     return "\n\n".join(parts)
 
 
 def estimate_tokens(request: DraftRequest) -> int:
     """What a call can cost at most: reserved before it, and charged where the endpoint does not say."""
-    texts = (request.residue, *request.invariants, *request.neighbours)
-    prompt_tokens = _PROMPT_TOKENS + sum(len(text.encode()) for text in texts) // _BYTES_A_TOKEN
-    return prompt_tokens + request.max_tokens
+    return prompt_tokens(request) + request.max_tokens
+
+
+def prompt_tokens(request: DraftRequest) -> int:
+    """What the prompt can cost at most."""
+    return _FRAME_TOKENS + _MESSAGE_TOKENS + most_tokens(user_text(request))
+
+
+def most_tokens(text: str) -> int:
+    """No usual text costs more on a byte-level vocabulary: digits, signs and foreign bytes count one each."""
+    total = 0
+    for found in _WORD.findall(text):
+        total += -(-len(found) // _LETTERS_A_TOKEN) if found.isalpha() else found != " "
+    return total + sum(len(char.encode()) for char in text if not char.isascii())
+
+
+def echoes_prompt(text: str) -> bool:
+    """True for a reply that repeats our own words instead of the notes."""
+    return any(mark.strip() in text for mark in (SYSTEM[:60], _NEEDED, _TOGETHER, _CONTEXT, "Notes:\n"))
+
+
+_FRAME: tuple[Turn, ...] = (
+    ("system", SYSTEM),
+    *(
+        turn
+        for asked, answered in _EXAMPLES
+        for turn in (("user", asked), ("assistant", json.dumps({"text": answered})))
+    ),
+)
+_FRAME_TOKENS = sum(_MESSAGE_TOKENS + most_tokens(text) for _, text in _FRAME)

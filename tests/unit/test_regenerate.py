@@ -148,7 +148,7 @@ async def test_the_prompt_carries_residue_facts_and_a_schema() -> None:
         sent = endpoint.requests[0]
     assert sent["messages"][0] == {"role": "system", "content": SYSTEM}
     for text in (REQUEST.residue, *REQUEST.invariants, *REQUEST.neighbours):
-        assert text in sent["messages"][1]["content"]
+        assert text in sent["messages"][-1]["content"]
     assert sent["response_format"]["type"] == "json_schema"
     assert (sent["max_tokens"], sent["temperature"]) == (100, 0.0)
 
