@@ -21,7 +21,7 @@ PYTHON_312 = $(call find_python,3.12)
 PYTEST := -m pytest -W error -n 2 --dist worksteal
 PORTABLE_TESTS := tests/unit tests/wire tests/stateful
 
-.PHONY: help venv demo test check test-py310 test-py312 bench-sweep soak-crash lock clean
+.PHONY: help venv demo test check test-py310 test-py312 bench-sweep bench-recall test-models bench-gate soak-crash lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,9 +52,20 @@ bench-sweep: $(STAMP) ## Decide a sweep over a million entries, beside a heap
 soak-crash: $(STAMP) ## 200 kill -9 during sweeps, promotions and writes
 	$(BIN)/python -m tests.soak.crash --kills 200 --out out/bench/crash.json
 
+test-models: $(STAMP) ## Fetch MiniLM (23 MB) into out/models, then every test of the embedder on it
+	$(BIN)/crystalmem models prepare minilm --dir out/models
+	CRYSTALMEM_MODELS=out/models $(BIN)/python -m pytest -W error -rs tests/unit/test_embedder.py
+
+bench-gate: $(STAMP) ## The gate on corrupted and faithful drafts: wrong verdicts by kind, strict beside paper
+	$(BIN)/python -m bench.gate $(ARGS)
+
+bench-recall: $(STAMP) ## Recall of LoCoMo evidence: BM25, vectors, both; needs the data and MiniLM
+	$(BIN)/crystalmem models prepare minilm --dir out/models
+	$(BIN)/python -m bench.recall --models out/models
+
 lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --extra bench --extra dev --extra cpu \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --extra bench --extra dev --extra cpu --extra ondevice \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean: ## Remove the virtual environments, caches and outputs

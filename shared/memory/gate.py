@@ -26,6 +26,7 @@ _SUPPORT_REASONS = {
     support.Lack.NEIGHBOUR: Reason.NEIGHBOUR_FACT,
     support.Lack.POLARITY: Reason.POLARITY_FLIPPED,
 }
+REMEMBERED: tuple[object, ...] = ()
 _ADMITTED = Verdict(admitted=True)
 _SENTENCE_ENDS = frozenset(".!?。\"')]")
 

@@ -1,0 +1,102 @@
+"""Drafts of a residue: what is left of a text at a lossy rung has lines and words, but hardly sentences."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from bench.gate import corruptions, forgeries, rewrites
+from bench.gate.texts import Text
+
+_WORD = re.compile(r"(?<![\w-])[a-z]{4,}(?![\w-])")
+_FLIPS = {
+    "succeeded": "failed", "failed": "succeeded", "success": "failure", "passed": "failed",
+    "won": "lost", "completed": "aborted", "accepted": "declined", "aborted": "completed", "open": "closed",
+    "closed": "open",     "done": "aborted", "rejected": "accepted",
+}  # fmt: skip
+_FUNCTIONAL = ("the", "also", "then", "and")
+
+
+def denied(text: Text, rng: random.Random) -> str | None:
+    """A particle before a word that had none, or the whole line denied."""
+    lines = text.plain.split("\n")
+    free = [
+        at
+        for at, line in enumerate(lines)
+        if _WORD.search(line) and not re.search(r"\b(?:no|not|never|cannot|nobody|without|none)\b", line)
+    ]
+    if not free:
+        return None
+    at = rng.choice(free)
+    if rng.random() < 0.3:
+        lines[at] = f"It is not true that {lines[at]}"
+    else:
+        match = rng.choice(list(_WORD.finditer(lines[at])))
+        lines[at] = f"{lines[at][: match.start()]}{rng.choice(('not', 'never'))} {lines[at][match.start() :]}"
+    return "\n".join(lines)
+
+
+def undenied(text: Text, rng: random.Random) -> str | None:
+    """A particle gone."""
+    found = list(re.finditer(r"\b(?:not|never|no) ", text.plain))
+    if not found:
+        return None
+    match = rng.choice(found)
+    return text.plain[: match.start()] + text.plain[match.end() :]
+
+
+def flipped(text: Text, rng: random.Random) -> str | None:
+    """An outcome's word turned round."""
+    found = [match for match in re.finditer(r"[a-z]+", text.plain) if match[0] in _FLIPS]
+    if not found:
+        return None
+    match = rng.choice(found)
+    return text.plain[: match.start()] + _FLIPS[match[0]] + text.plain[match.end() :]
+
+
+def lines_moved(text: Text, rng: random.Random) -> str | None:
+    """The lines in another order: each was a text of its own, or a step that stands for itself."""
+    lines = text.plain.split("\n")
+    moved = rng.sample(lines, len(lines))
+    return "\n".join(moved) if moved != lines else None
+
+
+def spoken(text: Text, rng: random.Random) -> str | None:
+    """A full stop behind every line, and words without content between."""
+    lines = [line for line in text.plain.split("\n") if line.strip()]
+    said = []
+    for line in lines:
+        words = line.split(" ")
+        at = rng.randrange(len(words))
+        said.append(" ".join([*words[:at], rng.choice(_FUNCTIONAL), *words[at:]]).rstrip(".") + ".")
+    return "\n".join(said)
+
+
+WRONG = {
+    "number": corruptions.number,
+    "unit": corruptions.unit,
+    "date": corruptions.date,
+    "am_pm": corruptions.am_pm,
+    "id": corruptions.identifier,
+    "place": corruptions.place,
+    "sibling": corruptions.sibling,
+    "negation_added": denied,
+    "negation_removed": undenied,
+    "outcome": flipped,
+    "neighbour": forgeries.neighbour,
+    "extra": forgeries.extra,
+    "truncated": forgeries.truncated,
+    "empty": forgeries.empty,
+    "echo": forgeries.echo,
+    "markup": forgeries.markup,
+    "homoglyph": forgeries.homoglyph,
+    "invisible": forgeries.invisible,
+}
+FAITHFUL = {
+    "reordered": lines_moved,
+    "synonyms": rewrites.synonyms_tuned,
+    "synonyms_held_out": rewrites.synonyms_held,
+    "number_words": rewrites.number_words,
+    "date_formats": rewrites.date_formats,
+    "connectives": spoken,
+}
