@@ -79,6 +79,19 @@ REGENERATION_TOKENS = Counter(
     "crystal_regeneration_tokens", "Model tokens spent on drafts, admitted or not.", registry=REGISTRY
 )
 
+ONDEVICE_CALLS = Counter(
+    "crystal_ondevice_calls", "Calls of the on-device model by how they ended.", ("end",), registry=REGISTRY
+)
+ONDEVICE_TOKENS = Counter(
+    "crystal_ondevice_tokens", "Tokens that the on-device model computed.", registry=REGISTRY
+)
+ONDEVICE_DEATHS = Counter(
+    "crystal_ondevice_deaths", "Model processes that crashed or were ended.", ("how",), registry=REGISTRY
+)
+ONDEVICE_RESIDENT_BYTES = Gauge(
+    "crystal_ondevice_resident_bytes", "Memory of the model process; 0 while none runs.", registry=REGISTRY
+)
+
 LINK_BYTES = Counter("crystal_link_bytes", "Payload bytes on the link.", ("direction",), registry=REGISTRY)
 BATCHES = Counter("crystal_link_batches", "Batches of deltas by result.", ("result",), registry=REGISTRY)
 LINK_REFUSALS = Counter("crystal_link_refusals", "Peers and messages refused.", ("code",), registry=REGISTRY)
