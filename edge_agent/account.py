@@ -96,5 +96,6 @@ class Account:
         return (
             plane.dictionaries.charged_bytes()
             + plane.outbox.charged_bytes()
+            + plane.choices.charged_bytes()
             + len(plane.journal.meta.outcomes)
         )

@@ -122,9 +122,10 @@ def _lowerable(plane: Plane, rows: Structured) -> NDArray[np.bool_]:
     """Rows that may go to a lossy rung: their kind has a codec, and frozen levels are its own."""
     facts = rows["facts"]
     able = np.zeros(len(rows), np.bool_)
-    for kind, codec in plane.codecs.items():
+    for kind in plane.codecs:
         frozen = (facts["flags"] & Flag.ARCHIVED != 0) & (facts["rung"] <= Rung.PACKED)
-        foreign = ~np.isin(facts["levelling"], (NO_LEVELS, codec.levelling))
+        own = plane.levellings(rows["number"], kind)
+        foreign = (facts["levelling"] != NO_LEVELS) & (facts["levelling"] != own)
         able |= (facts["kind"] == kind) & ~(frozen & foreign)
     return able
 

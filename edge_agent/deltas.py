@@ -82,12 +82,13 @@ class DeltaBuilder:
         codec = self._plane.codecs.get(Kind(int(row["facts"]["kind"])))
         if base is None or codec is None or int(row["facts"]["flags"]) & Flag.ARCHIVED:
             return None
-        dropped = codec.layers(base.text, self._plane.ladder)
+        number = int(row["number"])
+        dropped = codec.layers(base.text, self._plane.ladder, self._plane.choices.of(number))
         return Layers(
             seq,
-            int(row["number"]),
+            number,
             int(row["version"]),
-            codec.levelling,
+            self._plane.levelling(Kind(int(row["facts"]["kind"])), number),
             tuple(Layer(layer.rung_above, layer.payload) for layer in dropped),
         )
 

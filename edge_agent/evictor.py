@@ -52,6 +52,8 @@ class Evictor:
             change.db.executemany("INSERT OR REPLACE INTO stub (number, stub) VALUES (?, ?)", stubs.items())
             change.after(partial(self._plane.stubs.update, stubs))
             self._remove(change, rows, forgotten=reason is EvictionReason.FORGOTTEN)
+            # With a stub the layers may come back, and with them the levels that the choice made.
+            self._plane.choices.drop(change, [number for number in numbers if number not in stubs])
             if reason is not EvictionReason.FORGOTTEN:
                 self.witness(gone)
         return gone

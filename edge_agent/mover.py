@@ -127,7 +127,7 @@ class Mover:
     ) -> None:
         where = np.array(positions)
         numbers = rows["number"][where].tolist()
-        records = [self._record(kind, rung, bases[number]) for number in numbers]
+        records = [self._record(kind, rung, number, bases[number]) for number in numbers]
         for run in runs([len(record) for record in records]):
             part = where[run]
             members = [BlockMember(*pair) for pair in zip(numbers[run], records[run], strict=True)]
@@ -141,10 +141,10 @@ class Mover:
             rows["body_bytes"][part] = block.body_bytes * text_bytes / block.text_bytes
         if rung.lossy:
             exact = where[~lossy(rows["facts"]["rung"][where])]
-            rows["facts"]["levelling"][exact] = self._plane.codecs[kind].levelling
+            rows["facts"]["levelling"][exact] = self._plane.levellings(rows["number"][exact], kind)
         rows["facts"]["rung"][where] = rung
 
-    def _record(self, kind: Kind, rung: Rung, base: Base) -> bytes:
+    def _record(self, kind: Kind, rung: Rung, number: int, base: Base) -> bytes:
         if rung is Rung.PACKED:
             return base.text.encode()
         if base.rung is rung:
@@ -152,7 +152,7 @@ class Mover:
         codec, ladder = self._plane.codecs[kind], self._plane.ladder
         if base.rung.lossy:
             return codec.lower(base.record, ladder, rung).record
-        return codec.drop(base.text, ladder, rung).record
+        return codec.drop(base.text, ladder, rung, self._plane.choices.of(number)).record
 
     def leave(self, change: Transaction, rows: Structured) -> None:
         """The old bodies of rows that went elsewhere."""
@@ -193,10 +193,10 @@ class Mover:
         for kind in np.unique(facts["kind"][down]).tolist():
             if Kind(kind) not in self._plane.codecs:
                 raise PermanentError(Code.INTERNAL, "the kind has no lossy rungs", kind=Kind(kind).name)
-            levelling = self._plane.codecs[Kind(kind)].levelling
-            for row in rows[
-                down & ~lossy(held) & (facts["kind"] == kind) & (facts["levelling"] != levelling)
-            ]:
+            sinking = rows[down & ~lossy(held) & (facts["kind"] == kind)]
+            levellings = self._plane.levellings(sinking["number"], Kind(kind))
+            foreign = sinking["facts"]["levelling"] != levellings
+            for row, levelling in zip(sinking[foreign], levellings[foreign].tolist(), strict=True):
                 self.check_levels(row, levelling)
 
     def base_digest(self, row: np.void) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from edge_agent.bodies import ROW_BYTES, Bodies
+from edge_agent.choices import Choices
 from edge_agent.dictionaries import Dictionaries
 from edge_agent.entries import ArchiveMode
 from edge_agent.graph import Graph
@@ -69,6 +70,7 @@ def open_plane(
             graph,
             Outbox(database, journal),
             OpenRecalls(database),
+            Choices(database),
             dict(database.query("SELECT number, stub FROM stub")),
             clock,
             rng,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from edge_agent.bodies import ROW_BYTES as BODY_ROW_BYTES
 from edge_agent.bodies import Bodies
+from edge_agent.choices import Choices
 from edge_agent.dictionaries import Dictionaries
 from edge_agent.entries import ArchiveMode
 from edge_agent.graph import Graph
@@ -20,6 +21,7 @@ from edge_agent.transaction import Journal, Transaction
 from shared.errors import Code, InputError
 from shared.host.db import Database
 from shared.memory.model import Kind, Ladder, Rung
+from shared.memory.text_codec import levelling_id
 from shared.ports import Clock, Rng, RungCodec
 
 # Measured on full 1 KB pages: 63 bytes of values, record and cell header, pointer, and the page's own.
@@ -44,6 +46,7 @@ class Plane:
     graph: Graph
     outbox: Outbox
     recalls: OpenRecalls
+    choices: Choices
     stubs: dict[int, bytes]
     clock: Clock
     rng: Rng
@@ -59,6 +62,16 @@ class Plane:
         if row is None:
             raise InputError(Code.UNKNOWN_ID, "no such entry", number=number)
         return row
+
+    def levelling(self, kind: Kind, number: int) -> int:
+        """The id of the levels that an entry gets."""
+        return levelling_id(self.codecs[kind].levelling, chosen=number in self.choices)
+
+    def levellings(self, numbers: NDArray[np.uint32], kind: Kind) -> NDArray[np.uint16]:
+        """`levelling` of many entries of a kind."""
+        version = self.codecs[kind].levelling
+        plain, chosen = (levelling_id(version, chosen=flag) for flag in (False, True))
+        return np.where(self.choices.among(numbers.astype(np.int64)), chosen, plain).astype(np.uint16)
 
     def coded(self, rung: Rung) -> bool:
         """Whether this ladder packs the bytes of a rung."""

@@ -102,7 +102,7 @@ class Restorer:
         if held is not None and to >= int(facts["rung"]) and not damaged:
             raise PermanentError(Code.INTERNAL, "a restore goes up", number=item.number, to=to.name)
         if to.lossy:
-            self._mover.check_levels(row, self._plane.codecs[Kind(int(facts["kind"]))].levelling)
+            self._mover.check_levels(row, self._plane.levelling(Kind(int(facts["kind"])), item.number))
         return row
 
     def _revived_row(self, item: ExactText) -> np.void:

@@ -281,6 +281,7 @@ class Store:
         gone = [stub.number for stub in by_value[: math.ceil(max(size_bytes, 0.0) / STUB_BYTES)]]
         with self._plane.journal.write() as change:
             change.db.executemany("DELETE FROM stub WHERE number = ?", [(number,) for number in gone])
+            self._plane.choices.drop(change, gone)
             change.after(lambda: [self._plane.stubs.pop(number) for number in gone])
         return len(gone)
 

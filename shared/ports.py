@@ -77,15 +77,15 @@ class RungCodec(Protocol):
         """Levels and invariants of a verified original, as a canonical record at the top lossy rung."""
         ...
 
-    def drop(self, original: str, ladder: Ladder, to: Rung) -> RungRecord:
-        """The base at `to`, from verified original text."""
+    def drop(self, original: str, ladder: Ladder, to: Rung, chosen: tuple[int, ...] = ()) -> RungRecord:
+        """The base at `to`, from verified original text; `chosen`: clauses that a model would rather keep."""
         ...
 
     def lower(self, record: bytes, ladder: Ladder, to: Rung) -> RungRecord:
         """The base at a deeper rung, from the base above it: same bytes as `drop` would give."""
         ...
 
-    def layers(self, original: str, ladder: Ladder) -> tuple[DroppedLayer, ...]:
+    def layers(self, original: str, ladder: Ladder, chosen: tuple[int, ...] = ()) -> tuple[DroppedLayer, ...]:
         """Every layer of an original, shallowest first; the last is TRACE itself."""
         ...
 

@@ -40,14 +40,14 @@ class PrefixCodec:
     def level(self, original: str, ladder: Ladder) -> bytes:
         return self.drop(original, ladder, ladder.lossy[0].rung).record
 
-    def drop(self, original: str, ladder: Ladder, to: Rung) -> RungRecord:
+    def drop(self, original: str, ladder: Ladder, to: Rung, chosen: tuple[int, ...] = ()) -> RungRecord:
         return RungRecord(to, self._record(len(original), original, ladder, to))
 
     def lower(self, record: bytes, ladder: Ladder, to: Rung) -> RungRecord:
         length, text = self._parts(record)
         return RungRecord(to, self._record(length, text, ladder, to))
 
-    def layers(self, original: str, ladder: Ladder) -> tuple[DroppedLayer, ...]:
+    def layers(self, original: str, ladder: Ladder, chosen: tuple[int, ...] = ()) -> tuple[DroppedLayer, ...]:
         cuts = [len(original), *(self._kept(len(original), ladder, spec.rung) for spec in ladder.lossy), 0]
         above = [
             ladder.rungs[ladder.index(ladder.lossy[0].rung) - 1].rung,

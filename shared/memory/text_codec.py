@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -17,6 +17,8 @@ from shared.ports import DroppedLayer, RungRecord, Verdict
 # A squeeze asks for an entry's base and its layers, an estimate for every rung: one distilling serves all.
 _RECENT_ORIGINALS = 256
 _LONGEST_RECENT = 8192
+# Bit of a levelling id (16 bits) that says: the levels follow a choice that the edge keeps for this entry.
+CHOSEN = 0x8000
 
 
 class Distiller(Protocol):
@@ -25,7 +27,7 @@ class Distiller(Protocol):
     @property
     def version(self) -> int: ...
 
-    def distil(self, text: str, ladder: Ladder) -> Levelled: ...
+    def distil(self, text: str, ladder: Ladder, chosen: Collection[int] = ()) -> Levelled: ...
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,10 @@ class TextCodec:
             base = below
         return tuple(found)
 
-    def drop(self, original: str, ladder: Ladder, to: Rung) -> RungRecord:
-        """The base at `to`, from verified original text."""
+    def drop(self, original: str, ladder: Ladder, to: Rung, chosen: tuple[int, ...] = ()) -> RungRecord:
+        """The base at `to`, from verified original text; `chosen`: clauses that a model would rather keep."""
         ladder.index(to)
-        return _record(spans.lower(self._whole(original, ladder), to))
+        return _record(spans.lower(self._whole(original, ladder, chosen), to))
 
     def lower(self, record: bytes, ladder: Ladder, to: Rung) -> RungRecord:
         """The base at a deeper rung; the same bytes as dropping from the original."""
@@ -79,9 +81,9 @@ class TextCodec:
             )
         return _record(spans.lower(base, to))
 
-    def layers(self, original: str, ladder: Ladder) -> tuple[DroppedLayer, ...]:
+    def layers(self, original: str, ladder: Ladder, chosen: tuple[int, ...] = ()) -> tuple[DroppedLayer, ...]:
         """Every layer of an original, shallowest first; the last is TRACE itself."""
-        return _payloads(self._whole(original, ladder), ladder)
+        return _payloads(self._whole(original, ladder, chosen), ladder)
 
     def layers_below(self, record: bytes, ladder: Ladder) -> tuple[DroppedLayer, ...]:
         """The layers that a lossy base still has, byte for byte as `layers(original)` gives them."""
@@ -114,13 +116,14 @@ class TextCodec:
         """Judge a draft against the base and its invariants."""
         return gate.judge(layers.decode_record(record), draft, neighbours, strict=strict)
 
-    def _whole(self, original: str, ladder: Ladder) -> Base:
+    def _whole(self, original: str, ladder: Ladder, chosen: tuple[int, ...] = ()) -> Base:
         if len(original) > _LONGEST_RECENT:
-            return self._distilled(original, ladder)
-        return self._recent(original, ladder)
+            return self._distilled(original, ladder, chosen)
+        return self._recent(original, ladder, chosen)
 
-    def _distilled(self, original: str, ladder: Ladder) -> Base:
-        return spans.whole(self._distiller.distil(original, ladder), self._distiller.version)
+    def _distilled(self, original: str, ladder: Ladder, chosen: tuple[int, ...]) -> Base:
+        levelled = self._distiller.distil(original, ladder, chosen)
+        return spans.whole(levelled, levelling_id(self._distiller.version, chosen=bool(chosen)))
 
     def _join_all(self, dropped: Sequence[DroppedLayer]) -> Base:
         deepest = [layer for layer in dropped if layer.rung_above is Rung.TRACE]
@@ -131,6 +134,11 @@ class TextCodec:
         merged = _merge(trace, above)
         # As they were when split: the gaps of an original are all none.
         return Base(Rung.FULL, trace.levelling, merged, trace.invariants)
+
+
+def levelling_id(version: int, *, chosen: bool) -> int:
+    """Names the rule behind an entry's levels: the distiller alone, or with a model's choice kept beside."""
+    return version | CHOSEN if chosen else version
 
 
 def pack_layer(plaintext: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 import pytest
 from hypothesis import assume, given, settings
@@ -26,7 +27,7 @@ class RandomCuts:
 
     version = 7
 
-    def distil(self, text: str, ladder: Ladder) -> Levelled:
+    def distil(self, text: str, ladder: Ladder, chosen: Collection[int] = ()) -> Levelled:
         dice = random.Random(text)
         ends = sorted({*(dice.randint(1, len(text)) for _ in range(len(text) // 4)), len(text)} - {0})
         rungs = [Rung.FULL, *(spec.rung for spec in ladder.lossy)]
