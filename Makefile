@@ -98,3 +98,36 @@ $(STAMP_310):
 
 $(STAMP_312):
 	$(call install,$(PYTHON_312),.venv-py312,$@)
+
+# --- a real engine: an environment of its own, nothing of it in ours --------------------------------------
+
+VLLM := .venv-vllm
+# Where `crystalmem models prepare` leaves its folders.
+MODELS ?= out/models
+VLLM_MODEL ?= $(MODELS)/smollm2-hf
+VLLM_NAME ?= smollm2
+VLLM_PORT ?= 8011
+
+.PHONY: vllm vllm-serve vllm-lock test-vllm bench-regen
+
+vllm: ## The environment of a vLLM that serves text on CPU (.venv-vllm, 3.5 GB)
+	PYTHON="$(if $(filter-out python3,$(PYTHON)),$(PYTHON))" deploy/vllm/build.sh $(VLLM)
+
+vllm-serve: vllm ## Serve VLLM_MODEL=DIR as VLLM_NAME on loopback, port VLLM_PORT
+	deploy/vllm/serve.sh $(VLLM) $(VLLM_MODEL) $(VLLM_NAME) $(VLLM_PORT)
+
+vllm-lock: $(STAMP) ## Resolve deploy/vllm/requirements.txt again
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --override deploy/vllm/overrides.txt \
+		--no-emit-package torch --no-emit-package torchvision --no-emit-package torchaudio \
+		--no-emit-package torchcodec --no-emit-package opencv-python-headless \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url \
+		deploy/vllm/requirements.in -o deploy/vllm/requirements.txt
+
+test-vllm: $(STAMP) vllm ## The hub's regeneration against a real vLLM with SmolLM2; builds both first
+	test -e $(MODELS)/smollm2-hf/config.json || $(BIN)/crystalmem models prepare smollm2 --format hf --dir $(MODELS)
+	$(BIN)/python -m pytest -W error tests/vllm/real_engine.py --vllm $(VLLM) --vllm-model $(MODELS)/smollm2-hf
+
+bench-regen: $(STAMP) ## A model's drafts judged three ways: LLM=http://127.0.0.1:8011/v1 MODEL=smollm2
+	$(BIN)/python -m bench.regen $(if $(LLM),--llm $(LLM)) --model $(or $(MODEL),$(VLLM_NAME)) \
+		$(if $(ENTRIES),--entries $(ENTRIES)) $(if $(DATA),--data $(DATA)) $(if $(MODES),--modes $(MODES))

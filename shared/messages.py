@@ -283,6 +283,16 @@ class DraftFailure(str, Enum):
     EMPTY = "empty"
     TRUNCATED = "truncated"
     NOT_FINISHED = "not_finished"
+    RATE_LIMITED = "rate_limited"
+    """The endpoint asked to be left alone for a while (429, or 503 with Retry-After)."""
+    WRONG_MODEL = "wrong_model"
+    """Another model answered than the one that was asked for."""
+    TOO_LONG = "too_long"
+    """Residue and facts alone are over the hub's cap for a prompt."""
+    THIN = "thin"
+    """The draft holds less than the residue that it would cover."""
+    ALREADY_CHARGED = "already_charged"
+    """This base was drafted for in this stage and charged; it is not drafted for again."""
 
 
 class DraftReply(Struct, frozen=True, array_like=True, tag=35):

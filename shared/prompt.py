@@ -10,21 +10,21 @@ from shared.ports import DraftRequest
 # Short and with examples: half a billion parameters follow what they are shown, not what they are told
 # (docs/regeneration.md has the figures before and after).
 SYSTEM = (
-    "You turn shortened notes into full sentences. Use every word of the notes once, in the same order,"
-    " spelled the same. Between them you may add only small words: a, the, is, was, to, of, in, at, on, and,"
-    ' with, that. Add nothing else: no number, name, date or claim. Answer with JSON: {"text": "..."}.'
+    "You turn shortened notes into full sentences. Facts say what must stay true. Use every word of the notes"
+    " once, in the same order, spelled the same. Between them you may add only small words: a, the, is, was,"
+    ' to, of, in, at, on, and, with, that. Add nothing else. Answer with JSON: {"text": "..."}.'
 )
-_NEEDED = "Words that must not be missing: "
-_TOGETHER = "What belongs together: "
-_CONTEXT = "Earlier, for wording only, never to be told:\n"
-# No negation and no everyday word in them: a small model copies its examples into what has few words.
+_NOTES = "Notes:\n"
+_FACTS = "Facts: "
+_CONTEXT = "Told before, for wording only:\n"
+# No negation and no everyday scene in them: a small model copies its examples into what has few words.
 _EXAMPLES = (
     (
-        f"Notes:\nSam went bakery Monday bought 3 loaves\n\n{_NEEDED}Sam, Monday, 3",
+        f"{_FACTS}Sam - went - bakery\n\n{_NOTES}Sam went bakery Monday bought 3 loaves",
         "Sam went to the bakery on Monday and bought 3 loaves.",
     ),
-    (f"Notes:\nLena blue kayak\n\n{_NEEDED}Lena", "Lena: the blue kayak."),
-    (f"Notes:\nOmar Friday\n\n{_NEEDED}Omar, Friday", "Omar, on Friday."),
+    (f"{_NOTES}Lena blue kayak", "Lena: the blue kayak."),
+    (f"{_FACTS}Omar - Friday\n\n{_NOTES}Omar Friday", "Omar, on Friday."),
 )
 _KIND = re.compile(r"^(not )?[a-z_]+: ")
 _PARTS = " / "
@@ -44,18 +44,21 @@ def turns(request: DraftRequest) -> tuple[Turn, ...]:
 
 
 def user_text(request: DraftRequest) -> str:
-    """Notes, facts and context of one draft."""
-    facts = [_KIND.sub(lambda found: found[1] or "", fact) for fact in request.invariants]
-    parts = [f"Notes:\n{request.residue}"]
-    single = [fact for fact in facts if _PARTS not in fact]
-    if single:
-        parts.append(_NEEDED + ", ".join(dict.fromkeys(single)))
-    tied = [fact for fact in facts if _PARTS in fact]
-    if tied:
-        parts.append(_TOGETHER + "; ".join(dict.fromkeys(tied)))
-    if request.neighbours:
-        parts.append(_CONTEXT + "\n---\n".join(request.neighbours))
-    return "\n\n".join(parts)
+    """Context, facts and notes of one draft, the notes last.
+
+    A fact of one span is not listed: its words stand in the notes, and small models copy lists.
+    """
+    told = [fact for fact in request.invariants if _PARTS in fact or fact.startswith("not ")]
+    facts = dict.fromkeys(_KIND.sub(lambda kind: kind[1] or "", fact).replace(_PARTS, " - ") for fact in told)
+    return "\n\n".join(
+        part
+        for part in (
+            _CONTEXT + "\n---\n".join(request.neighbours) if request.neighbours else "",
+            _FACTS + "; ".join(facts) if facts else "",
+            _NOTES + request.residue,
+        )
+        if part
+    )
 
 
 def estimate_tokens(request: DraftRequest) -> int:
@@ -78,7 +81,7 @@ def most_tokens(text: str) -> int:
 
 def echoes_prompt(text: str) -> bool:
     """True for a reply that repeats our own words instead of the notes."""
-    return any(mark.strip() in text for mark in (SYSTEM[:60], _NEEDED, _TOGETHER, _CONTEXT, "Notes:\n"))
+    return any(mark.strip() in text for mark in (SYSTEM[:50], _NOTES, _FACTS + "Sam", _CONTEXT))
 
 
 _FRAME: tuple[Turn, ...] = (

@@ -64,7 +64,7 @@ class ScriptedOpenAI:
 
     def _reply(self, step: Script, body: dict[str, Any]) -> dict[str, Any]:
         texts = {
-            Script.ECHO: body["messages"][-1]["content"].split("\n\n")[0].removeprefix("Notes:\n"),
+            Script.ECHO: body["messages"][-1]["content"].split("Notes:\n")[-1],
             Script.EMPTY: "  ",
             Script.TRUNCATED: self.text[:5],
         }

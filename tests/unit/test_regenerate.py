@@ -25,7 +25,7 @@ from tests.scripted_openai import TOKENS, Script, scripted_openai
 
 REQUEST = DraftRequest(
     number=7, version=1, base_digest=b"d" * 16, origin=Rung.SKELETAL, target=Rung.COMPRESSED,
-    residue="went to the shelf", invariants=("shelf 1",), neighbours=("the desk was empty",), max_tokens=100,
+    residue="went to the shelf", invariants=("tuple: mug / shelf", "span: mug"), neighbours=("the desk was empty",), max_tokens=100,
 )  # fmt: skip
 ASK = DraftAsk(
     "tenant-1", 1, 7, 1, b"d" * 16, Rung.SKELETAL, Rung.COMPRESSED, Kind.EPISODE, b"record",
@@ -147,7 +147,7 @@ async def test_the_prompt_carries_residue_facts_and_a_schema() -> None:
         await generator.aclose()
         sent = endpoint.requests[0]
     assert sent["messages"][0] == {"role": "system", "content": SYSTEM}
-    for text in (REQUEST.residue, *REQUEST.invariants, *REQUEST.neighbours):
+    for text in (REQUEST.residue, "mug - shelf", *REQUEST.neighbours):
         assert text in sent["messages"][-1]["content"]
     assert sent["response_format"]["type"] == "json_schema"
     assert (sent["max_tokens"], sent["temperature"]) == (100, 0.0)

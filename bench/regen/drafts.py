@@ -1,0 +1,91 @@
+"""One generation a case through the hub's own client, kept in a file: a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import anyio
+
+from bench.regen.cases import Case
+from hub.model import OpenAIGenerator
+from shared.memory.model import Kind
+from shared.ports import DraftRequest
+
+_BYTES_A_TOKEN = 3
+_LEAST_TOKENS = 48
+_ROOM = 1.5
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the model answered for one case; `record` is the base that it was asked about."""
+
+    key: str
+    text: str
+    failure: str
+    tokens: int
+    seconds: float
+    record: str
+    """Hexadecimal: a later gate judges against the base of the day, whatever the distiller does since."""
+
+
+async def make(
+    cases: Sequence[Case], generator: OpenAIGenerator, path: Path, at_once: int, neighbours: int
+) -> dict[str, Made]:
+    """A draft for every case; those already in `path` for the same base are not asked for again."""
+    bases = {case.key: case.record.hex() for case in cases}
+    made = {key: draft for key, draft in read(path).items() if bases.get(key) == draft.record}
+    waiting = [case for case in cases if case.key not in made]
+    limit = anyio.Semaphore(at_once)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as out:
+
+        async def one(case: Case) -> None:
+            async with limit:
+                started = time.perf_counter()
+                draft = await generator.draft(_request(case, neighbours))
+            seconds = time.perf_counter() - started
+            kept = Made(case.key, draft.text, draft.failure, draft.tokens, seconds, case.record.hex())
+            made[case.key] = kept
+            out.write(json.dumps(asdict(kept)) + "\n")
+            out.flush()
+
+        async with anyio.create_task_group() as tasks:
+            for case in waiting:
+                tasks.start_soon(one, case)
+    return made
+
+
+def read(path: Path) -> dict[str, Made]:
+    """Drafts of earlier runs; a last line that was cut is left out."""
+    if not path.exists():
+        return {}
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            draft = Made(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+        found[draft.key] = draft
+    return found
+
+
+def _request(case: Case, neighbours: int) -> DraftRequest:
+    size = len(case.entry.text.encode())
+    return DraftRequest(
+        number=1,
+        version=1,
+        base_digest=bytes(16),
+        origin=case.origin,
+        target=case.target,
+        residue=case.residue,
+        invariants=case.invariants,
+        neighbours=case.entry.neighbours[-neighbours:] if neighbours else (),
+        max_tokens=max(_LEAST_TOKENS, round(_ROOM * size / _BYTES_A_TOKEN)),
+        kind=Kind.MESSAGE,
+        record=case.record,
+    )
