@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edge_agent.entries import Overlay, StoredEntry
+from edge_agent.ondevice_generator import OnDeviceGenerator
+from edge_agent.ondevice_wire import End
 from edge_agent.parts import Parts, used_bytes
+from edge_agent.state import ON_DEVICE
 from shared.errors import CrystalError, TransientError
 from shared.memory.gate import Reason
 from shared.memory.model import Promotion, Rung, Source
 from shared.ports import Draft, DraftRequest, LedgerRow, Link
+from shared.prompt import estimate_tokens
+from shared.wire import DraftFailure
 
 _NEIGHBOURS = 3
 _BYTES_PER_TOKEN = 4
@@ -19,6 +24,9 @@ _LEAST_ANSWER_TOKENS = 64
 _MOST_DOUBLINGS = 6
 # The base moved while the draft flew.
 SUPERSEDED = "superseded"
+_UNSETTLED = "unsettled"
+# Not the entry's fault: it is tried again in the same stage.
+_NO_FAULT = frozenset({End.CANCELLED.value, End.UNAVAILABLE.value, DraftFailure.OVER_CAP.value})
 
 
 @dataclass(frozen=True)
@@ -31,11 +39,23 @@ class Lifted:
 
 
 class Drafting:
-    """Asks, judges, admits; a rejected entry waits twice as many stages each time."""
+    """Asks, judges, admits; a rejected entry waits twice as many stages each time.
 
-    def __init__(self, parts: Parts, link: Link | None, *, rho: float, strict: bool) -> None:
+    board: the model of last resort, asked only while the hub is away or generates nothing.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        link: Link | None,
+        *,
+        rho: float,
+        strict: bool,
+        board: OnDeviceGenerator | None = None,
+    ) -> None:
         self._parts = parts
         self._link = link
+        self._board = board
         self._rho = rho
         self._strict = strict
         self._rejections: dict[int, tuple[int, int]] = {}
@@ -44,16 +64,40 @@ class Drafting:
         """Entries that may not be tried in this stage."""
         return frozenset(number for number, (until, _) in self._rejections.items() if until > stage)
 
+    @property
+    def generates(self) -> bool:
+        """Whether some model would draft now."""
+        return self._hub_generates() or (self._board is not None and self._board.available)
+
     async def lift(self, promotion: Promotion) -> Lifted:
         """One rung up by one draft. TransientError where the hub went away."""
         thread = self._parts.thread
         prepared = await thread.run(self._request, promotion)
-        if prepared is None or self._link is None:
+        if prepared is None:
             return Lifted(False, "", 0)
         entry, request = prepared
-        draft = await self._link.draft(request)
+        if self._link is not None and self._hub_generates():
+            draft = await self._link.draft(request)
+            async with self._parts.lock:
+                return await thread.run(self._take, entry, request, draft, None)
+        if self._board is None or not self._board.available:
+            return Lifted(False, "", 0)
+        return await self._from_board(self._board, entry, request)
+
+    async def _from_board(
+        self, board: OnDeviceGenerator, entry: StoredEntry, request: DraftRequest
+    ) -> Lifted:
+        """Reserved under the cap first: a crash in between leaves it charged."""
+        thread = self._parts.thread
+        place = await thread.run(self._reserve, request)
+        if place is None:
+            return Lifted(False, DraftFailure.OVER_CAP.value, 0)
+        draft = await board.draft(request)
         async with self._parts.lock:
-            return await thread.run(self._take, entry, request, draft)
+            return await thread.run(self._take, entry, request, draft, place)
+
+    def _hub_generates(self) -> bool:
+        return self._link is not None and self._link.up and self._link.generates
 
     # --- store's thread ---------------------------------------------------------------------------------
 
@@ -70,7 +114,10 @@ class Drafting:
         codec = store.plane.codecs[entry.kind]
         fraction = store.plane.ladder.rungs[store.plane.ladder.index(promotion.to)].text_fraction
         answer = _ANSWER_ROOM * fraction * entry.text_bytes / _BYTES_PER_TOKEN
-        served = self._parts.state.serving_tokens(store.meta.stage - 1)
+        meta, state = store.meta, self._parts.state
+        served = state.serving_tokens(meta.stage - 1)
+        # The hub counts what it spent itself; the board's own share is taken off here.
+        cap_tokens = int(self._rho * served) - state.board_tokens(meta.tenant, meta.stage)
         return entry, DraftRequest(
             number=entry.number,
             version=entry.version,
@@ -85,7 +132,7 @@ class Drafting:
             record=entry.record,
             stage=store.meta.stage,
             serving_tokens=served,
-            cap_tokens=int(self._rho * served),
+            cap_tokens=max(cap_tokens, 0),
         )
 
     def _neighbours(self, number: int) -> tuple[str, ...]:
@@ -97,20 +144,27 @@ class Drafting:
         texts = dict(store.texts(live))
         return tuple(texts[other] for other in live if other in texts)
 
-    def _take(self, entry: StoredEntry, request: DraftRequest, draft: Draft) -> Lifted:
+    def _reserve(self, request: DraftRequest) -> int | None:
+        row = self._row(request, Lifted(False, _UNSETTLED, estimate_tokens(request)))
+        cap_tokens = self._rho * request.serving_tokens
+        return self._parts.state.reserve(replace(row, source=ON_DEVICE, link_bytes=0), cap_tokens)
+
+    def _take(self, entry: StoredEntry, request: DraftRequest, draft: Draft, place: int | None) -> Lifted:
         """Charge the draft whatever becomes of it; a rejected entry is backed off and otherwise untouched."""
         try:
             reason = draft.failure or self._admit(entry, request, draft)
         except TransientError as problem:
-            self._record(request, Lifted(False, problem.code.value, draft.tokens))
+            self._record(request, Lifted(False, problem.code.value, draft.tokens), place)
             raise
-        if reason:
+        if reason in _NO_FAULT:
+            pass
+        elif reason:
             _, times = self._rejections.get(entry.number, (0, 0))
             self._rejections[entry.number] = request.stage + 2 ** min(times, _MOST_DOUBLINGS), times + 1
         else:
             self._rejections.pop(entry.number, None)
         lifted = Lifted(not reason, reason, draft.tokens)
-        self._record(request, lifted)
+        self._record(request, lifted, place)
         return lifted
 
     def _admit(self, entry: StoredEntry, request: DraftRequest, draft: Draft) -> str:
@@ -132,20 +186,25 @@ class Drafting:
         self._parts.retrieval.refresh([entry.number])
         return ""
 
-    def _record(self, request: DraftRequest, lifted: Lifted) -> None:
-        self._parts.state.record(
-            LedgerRow(
-                tenant=self._parts.store.meta.tenant,
-                stage=request.stage,
-                number=request.number,
-                version=request.version,
-                origin=request.origin,
-                to=request.target,
-                source=Source.MODEL.value,
-                tokens=lifted.tokens,
-                link_bytes=len(request.residue.encode()),
-                admitted=lifted.admitted,
-                reason=lifted.reason,
-                wall_ns=self._parts.clock.wall_ns(),
-            )
+    def _record(self, request: DraftRequest, lifted: Lifted, place: int | None) -> None:
+        """place: where a draft of the board was reserved."""
+        if place is None:
+            self._parts.state.record(self._row(request, lifted))
+        else:
+            self._parts.state.settle(place, self._row(request, lifted))
+
+    def _row(self, request: DraftRequest, lifted: Lifted) -> LedgerRow:
+        return LedgerRow(
+            tenant=self._parts.store.meta.tenant,
+            stage=request.stage,
+            number=request.number,
+            version=request.version,
+            origin=request.origin,
+            to=request.target,
+            source=Source.MODEL.value,
+            tokens=lifted.tokens,
+            link_bytes=len(request.residue.encode()),
+            admitted=lifted.admitted,
+            reason=lifted.reason,
+            wall_ns=self._parts.clock.wall_ns(),
         )

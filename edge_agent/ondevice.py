@@ -166,8 +166,7 @@ class OnDevice:
     def _message(self, prompt: Prompt) -> Generate:
         return Generate(
             job=self._job,
-            system=prompt.system,
-            user=prompt.user,
+            turns=prompt.turns,
             max_tokens=prompt.max_tokens,
             max_prompt_tokens=self._options.max_prompt_tokens,
             schema=prompt.schema,

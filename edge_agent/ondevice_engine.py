@@ -134,10 +134,7 @@ class Engine:
         return params
 
     def _prompt(self, job: Generate) -> Sequence[int]:
-        messages = [
-            {"role": "system", "content": job.system},
-            {"role": "user", "content": job.user.replace(_MARK, _UNMARKED)},
-        ]
+        messages = [{"role": role, "content": text.replace(_MARK, _UNMARKED)} for role, text in job.turns]
         text = self._tokenizer.apply_chat_template(json.dumps(messages), add_generation_prompt=True)
         return [int(token) for token in self._tokenizer.encode(text)]
 

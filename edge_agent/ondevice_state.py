@@ -35,10 +35,9 @@ class OnDeviceOptions:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What one call asks. schema (JSON) or pattern (regular expression): the form its answer must have."""
+    """What one call asks: (role, text) by turns. schema (JSON) or pattern (regular expression): its form."""
 
-    system: str
-    user: str
+    turns: tuple[tuple[str, str], ...]
     max_tokens: int
     schema: str = ""
     pattern: str = ""

@@ -37,11 +37,10 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
 
 
 class Generate(msgspec.Struct, frozen=True, tag="generate"):
-    """One call. schema: a JSON schema that the answer follows; pattern: a regular expression."""
+    """One call. turns: (role, text). schema (JSON) or pattern (an expression): what the answer follows."""
 
     job: int
-    system: str
-    user: str
+    turns: tuple[tuple[str, str], ...]
     max_tokens: int
     max_prompt_tokens: int
     schema: str = ""

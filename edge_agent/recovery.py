@@ -54,6 +54,11 @@ class Recovery:
         taken, self._counts = self._counts, RecoveryCounts()
         return taken
 
+    @property
+    def generates(self) -> bool:
+        """Whether some model would draft now."""
+        return self._drafting.generates
+
     def forget_absences(self) -> None:
         """The archive may have changed: ask it again for what it did not have."""
         self._restoring.absent.clear()
@@ -117,7 +122,7 @@ class Recovery:
         link = self._link
         sources = Sources(
             archive=link is not None and link.up,
-            model=link is not None and link.generates,
+            model=self._drafting.generates,
             backed_off=self._drafting.backed_off(store.meta.stage),
             absent=frozenset(self._restoring.absent),
         )

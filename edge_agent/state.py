@@ -25,6 +25,13 @@ STATE_MAX_BYTES = 64 * MIB
 _TRIM_SHARE = 0.25
 _SWEEPS_LOOKED_AT = 200
 _Z95 = 1.959964
+# Sources in the ledger besides shared.memory.model.Source: what the board's own model did.
+ON_DEVICE = "on_device"
+RELEVEL = "relevel"
+_INSERT = (
+    "INSERT INTO ledger (tenant, stage, number, version, origin, target, source, tokens,"
+    " link_bytes, admitted, reason, wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _MOVE = np.dtype([("number", "<u4"), ("origin", "u1"), ("to", "u1")])
 
 
@@ -102,18 +109,32 @@ class State:
     def record_all(self, rows: Sequence[LedgerRow]) -> None:
         """Attempts that were made together, in one commit."""
         with self._db.write():
-            self._db.executemany(
-                "INSERT INTO ledger (tenant, stage, number, version, origin, target, source, tokens,"
-                " link_bytes, admitted, reason, wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [astuple(row) for row in rows],
+            self._db.executemany(_INSERT, [astuple(row) for row in rows])
+
+    def reserve(self, row: LedgerRow, cap_tokens: float) -> int | None:
+        """Charge an attempt before it is made, where the stage's cap has room; its place in the ledger.
+
+        Settled when it is over; what a crash leaves unsettled stays charged as it was reserved.
+        """
+        with self._db.write():
+            if self.tokens_spent(row.tenant, row.stage) + row.tokens > cap_tokens:
+                return None
+            return self._db.insert(_INSERT, astuple(row))
+
+    def settle(self, place: int, row: LedgerRow) -> None:
+        """What a reserved attempt came to."""
+        with self._db.write():
+            self._db.execute(
+                "UPDATE ledger SET tokens = ?, admitted = ?, reason = ?, wall_ns = ? WHERE row = ?",
+                (row.tokens, row.admitted, row.reason, row.wall_ns, place),
             )
 
     def totals(self, tenant: str) -> Mapping[str, float]:
-        """Attempts, admissions, tokens and link bytes in all."""
+        """Attempts to lift, admissions, tokens of any use, and link bytes in all."""
         row = self._db.query_one(
-            "SELECT count(*), coalesce(sum(admitted), 0), coalesce(sum(tokens), 0),"
-            " coalesce(sum(link_bytes), 0) FROM ledger WHERE tenant = ?",
-            (tenant,),
+            "SELECT coalesce(sum(source != ?), 0), coalesce(sum(admitted AND source != ?), 0),"
+            " coalesce(sum(tokens), 0), coalesce(sum(link_bytes), 0) FROM ledger WHERE tenant = ?",
+            (RELEVEL, RELEVEL, tenant),
         )
         names = ("attempts", "admitted", "tokens", "link_bytes")
         return dict(zip(names, map(float, row or (0, 0, 0, 0)), strict=True))
@@ -122,6 +143,14 @@ class State:
         """Tokens charged in a stage, admitted or not."""
         row = self._db.query_one(
             "SELECT coalesce(sum(tokens), 0) FROM ledger WHERE tenant = ? AND stage = ?", (tenant, stage)
+        )
+        return 0 if row is None else int(row[0])
+
+    def board_tokens(self, tenant: str, stage: int) -> int:
+        """Of these, what the board's own model spent: the hub's ledger does not know it."""
+        row = self._db.query_one(
+            "SELECT coalesce(sum(tokens), 0) FROM ledger WHERE tenant = ? AND stage = ? AND source IN (?, ?)",
+            (tenant, stage, ON_DEVICE, RELEVEL),
         )
         return 0 if row is None else int(row[0])
 

@@ -1,0 +1,62 @@
+"""The board's own model as a generative source: the same prompt and form of reply as the hub's."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from edge_agent.ondevice import OnDevice
+from edge_agent.ondevice_state import Prompt
+from edge_agent.ondevice_wire import End
+from shared.memory.gate import Reason
+from shared.ports import Draft, DraftRequest
+from shared.prompt import echoes_prompt, turns
+from shared.wire import DraftFailure
+
+_SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+)
+
+
+class _Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+
+
+class OnDeviceGenerator:
+    """ports.Generator. Used while the hub is away or generates nothing, never beside it."""
+
+    def __init__(self, board: OnDevice) -> None:
+        self._board = board
+
+    @property
+    def model(self) -> str:
+        """The model's name, as every draft carries it; empty before it was first loaded."""
+        return self._board.model
+
+    @property
+    def available(self) -> bool:
+        """Whether a draft would be tried now."""
+        return self._board.available
+
+    async def draft(self, request: DraftRequest) -> Draft:
+        """Never raises for what the model does: a failure is a draft with a reason and its tokens."""
+        answer = await self._board.generate(Prompt(turns(request), request.max_tokens, schema=_SCHEMA))
+        if answer.end is not End.STOP:
+            return Draft("", answer.model, answer.tokens, answer.end.value)
+        try:
+            text = msgspec.json.decode(answer.text, type=_Reply).text
+        except (msgspec.DecodeError, UnicodeError):
+            return Draft("", answer.model, answer.tokens, DraftFailure.BAD_REPLY.value)
+        return Draft(text, answer.model, answer.tokens, _unfit(text))
+
+
+def _unfit(text: str) -> str:
+    if not text.strip():
+        return DraftFailure.EMPTY.value
+    return Reason.ECHO.value if echoes_prompt(text) else ""
