@@ -21,10 +21,11 @@ _MAX_LOOKED_UP = 999
 _MAX_KEPT = 20_000
 
 # Words that make a question and say nothing of what is asked: left out of a query while others remain.
-# On LoCoMo evidence that is worth .07 of recall@10 (docs/recall.md). Entries are indexed with all their words.
+# On LoCoMo evidence that is worth .07 of recall@10 (docs/recall.md). Entries are indexed with every word.
 _QUESTION_WORDS = (
-    "a an and are at be been by did do does for from had has have her his how i in is it me my of on or s she he"
-    " that the their they this to was we were what when where which who whom whose why will with would you your"
+    "a an and are at be been by did do does for from had has have her his how i in is it me my of on or s"
+    " she he that the their they this to was we were what when where which who whom whose why will with"
+    " would you your"
 )
 
 _WORD = re.compile(r"[^\W_]+(?:[-_.:/][^\W_]+)*")
