@@ -53,8 +53,24 @@ def print_status(answer: Json) -> None:
     click.echo(f"hub: {link['state']}" + (f" ({link['endpoint']})" if link["endpoint"] else ""))
     for source, why in answer["sources"].items():
         click.echo(f"source {source}: {why}")
+    _print_ondevice(answer["ondevice"])
     for note in answer["notes"]:
         click.echo(f"note: {note}")
+
+
+def _print_ondevice(board: Json) -> None:
+    name = f" {board['model']}" if board["model"] else ""
+    why = f": {board['problem']}" if board["problem"] else ""
+    click.echo(f"on-device model{name}: {board['state']}{why}")
+    if board["calls"]:
+        held = f", {format_bytes(board['resident_bytes'])} in memory" if board["resident_bytes"] else ""
+        click.echo(
+            f"  {board['calls']} calls, {board['tokens']} tokens, {board['cancelled']} cancelled,"
+            f" {board['deaths']} crashes{held}"
+        )
+    if board["relevelled"]:
+        told = ", ".join(f"{count} {name}" for name, count in sorted(board["relevelled"].items()))
+        click.echo(f"  asked which sentences matter: {told}")
 
 
 def _rungs(rungs: Json) -> str:

@@ -228,6 +228,23 @@ class LostPage(msgspec.Struct, frozen=True):
     total: int
 
 
+class OnDeviceView(msgspec.Struct, frozen=True):
+    """The board's own model. problem: why it is not there; relevelled: entries asked about, by outcome."""
+
+    state: str
+    model: str
+    folder: str
+    problem: str
+    available: bool
+    resident_bytes: int
+    calls: int
+    tokens: int
+    cancelled: int
+    deaths: int
+    restarts: int
+    relevelled: dict[str, int]
+
+
 class Status(msgspec.Struct, frozen=True):
     """The whole daemon."""
 
@@ -250,3 +267,4 @@ class Status(msgspec.Struct, frozen=True):
     lost_exact: int
     ledger: dict[str, float]
     notes: tuple[str, ...]
+    ondevice: OnDeviceView

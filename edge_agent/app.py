@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import anyio
 
 from edge_agent import api
+from edge_agent.board import Board
 from edge_agent.drafting import Drafting
 from edge_agent.elastic import Elastic, ElasticOptions
 from edge_agent.entries import ArchiveMode
@@ -102,15 +103,18 @@ class EdgeApp:
         link = self._link(parts)
         elastic = Elastic(parts, link, self._elastic_options())
         strict = config.memory.gate == "strict"
-        drafting = Drafting(parts, link, rho=config.memory.rho, strict=strict)
+        board = Board(config.ondevice, ports.clock)
+        drafting = Drafting(parts, link, rho=config.memory.rho, strict=strict, board=board.generator)
         limits = RecoveryLimits(
             rho=config.memory.rho,
             archive_bytes_per_stage=config.archive.bytes_per_stage or float("inf"),
             rises=ports.retention is None,
         )
         recovery = Recovery(parts, link, drafting, limits)
-        idle = Idle(parts, elastic, recovery, link, self._idle_timings())
-        reporting = Reporting(parts, self._identity(), _status_of(link))
+        if limits.rises:
+            board.level(parts, elastic, config.memory.rho)
+        idle = Idle(parts, elastic, recovery, link, self._idle_timings(), board)
+        reporting = Reporting(parts, self._identity(), _status_of(link), board.view)
         monitor = Monitor(parts.store, parts.retrieval, ports.retention)
         verbs = Verbs(parts, monitor, elastic, recovery, idle, reporting, ports.admission, ports.ids)
         workers: list[_Worker] = []
@@ -121,12 +125,14 @@ class EdgeApp:
                 async with parts.lock:
                     # Recalls are answered meanwhile and say over_budget.
                     await elastic.resume()
+                workers.append(_start(supervisor, _Worker("ondevice", board.model.run)))
                 workers.append(_start(supervisor, _Worker("idle", idle.run)))
                 supervisor.ready(f"tenant {config.tenant}, {len(parts.store)} entries, {config.socket_path}")
                 await supervisor.stop.wait()
         finally:
             for worker in reversed(workers):
                 await worker.end()
+            await board.model.aclose()
 
     def _open(self, thread: WorkerThread, lock: anyio.Lock) -> Parts:
         config, ports = self._config, self._ports
@@ -177,6 +183,7 @@ class EdgeApp:
             archive_mode=config.archive.mode if config.link.endpoint else "none",
             gate=config.memory.gate,
             endpoint=config.link.endpoint,
+            board_regenerates=config.ondevice.regenerate,
         )
 
 

@@ -156,6 +156,11 @@ class Elastic:
             total += queued
         return total
 
+    def sinking_next(self) -> tuple[int, ...]:
+        """What a deep squeeze would take below exact, in price order. Store's thread."""
+        plan = self._sweep.plan(round(_AHEAD_SHARE * self._parts.store.meta.budget_bytes))
+        return tuple(_sinking(plan))
+
     def take_lost_exact(self) -> int:
         """Entries that lost exactness since this was asked last, by any sweep."""
         lost, self._lost_exact = self._lost_exact, 0
@@ -208,9 +213,7 @@ class Elastic:
         store.set_values(parts.valuation.by_number())
 
     def _ship_ahead(self) -> int:
-        store = self._parts.store
-        plan = self._sweep.plan(round(_AHEAD_SHARE * store.meta.budget_bytes))
-        return store.link.ship(_sinking(plan))
+        return self._parts.store.link.ship(self.sinking_next())
 
     def _note_evictions(self, gone: Sequence[EvictedEntry]) -> None:
         parts = self._parts

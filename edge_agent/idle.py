@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from edge_agent.answers import Settled
 from edge_agent.elastic import Elastic
@@ -46,17 +47,34 @@ class _Situation:
     generates: bool
 
 
+class Board(Protocol):
+    """What the idle loop asks of the board's own model."""
+
+    def interrupt(self) -> None:
+        """A recall needs the board."""
+
+    async def relevel(self, give_way: Callable[[], bool], most: int | None = None) -> bool:
+        """Let the model choose among sentences; True when a choice was kept."""
+
+
 class Idle:
     """Decides when background work may run. A recall closes the window at once."""
 
     def __init__(
-        self, parts: Parts, elastic: Elastic, recovery: Recovery, link: SyncLink | None, timings: IdleTimings
+        self,
+        parts: Parts,
+        elastic: Elastic,
+        recovery: Recovery,
+        link: SyncLink | None,
+        timings: IdleTimings,
+        board: Board | None = None,
     ) -> None:
         self._parts = parts
         self._elastic = elastic
         self._recovery = recovery
         self._link = link
         self._timings = timings
+        self._board = board
         now = parts.clock.mono_ns()
         self._last_recall_mono_ns = now
         self._last_work_mono_ns = now
@@ -70,6 +88,8 @@ class Idle:
     def recalled(self) -> None:
         """A recall is being served: background work gives way."""
         self._last_recall_mono_ns = self._parts.clock.mono_ns()
+        if self._board is not None:
+            self._board.interrupt()
 
     def wake(self) -> None:
         """Something changed that may let entries rise: look at the next idle tick."""
@@ -128,6 +148,7 @@ class Idle:
                 moved = await self._elastic.keep_within()
             # What a squeeze queued is sent first: it is charged, and would hide room that is there.
             rose = not moved and await self._rise_unsent(late)
+            await self._relevel(late, None)
             queued = await self._elastic.archive_all_ahead(left_s)
             self._archived += queued
             if not (moved or rose or queued):
@@ -153,11 +174,16 @@ class Idle:
         async with self._parts.lock:
             moved = await self._elastic.keep_within()
         rose = await self._recovery.rise(give_way, most)
+        # Before layers are made for the archive: a choice that comes later is refused.
+        chose = await self._relevel(give_way, most)
         queued = await self._elastic.archive_ahead()
         self._archived += queued
         self._last_problem = None
         self._last_work_mono_ns = self._parts.clock.mono_ns()
-        self._done_for = None if moved or rose or queued or give_way() else seen
+        self._done_for = None if moved or rose or chose or queued or give_way() else seen
+
+    async def _relevel(self, give_way: Callable[[], bool], most: int | None) -> bool:
+        return self._board is not None and await self._board.relevel(give_way, most)
 
     def _due(self) -> bool:
         """Planning over the whole store costs watts: only when something changed, and at most once a pace."""
@@ -170,7 +196,8 @@ class Idle:
 
     def _situation(self) -> _Situation:
         meta, link = self._parts.store.meta, self._link
-        up, generates = (False, False) if link is None else (link.up, link.generates)
+        up = link is not None and link.up
+        generates = self._recovery.generates
         return _Situation(meta.event, meta.stage, meta.budget_bytes, meta.acked_seq, up, generates)
 
     def _interrupted(self) -> bool:

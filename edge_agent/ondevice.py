@@ -73,7 +73,7 @@ class OnDevice:
         self._deaths_in_a_row = 0
         self._not_before_mono_ns = 0
         self._last_used_mono_ns = clock.mono_ns()
-        self._problem = "" if options.folder is not None else "ondevice.folder is not set"
+        self._problem = "" if options.folder is not None else options.why_absent
         self._model = ""
         self._resident_bytes = 0
         self.counts = Counts()

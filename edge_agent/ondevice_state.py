@@ -31,6 +31,7 @@ class OnDeviceOptions:
     memory_bytes: int = 0
     max_prompt_tokens: int = 1024
     idle_unload_s: float = 300.0
+    why_absent: str = "not configured"
 
 
 @dataclass(frozen=True)

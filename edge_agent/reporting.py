@@ -30,17 +30,23 @@ class Identity:
     archive_mode: str
     gate: str
     endpoint: str
+    board_regenerates: bool
 
 
 class Reporting:
     """Everything that `status`, `evicted` and the metrics show."""
 
     def __init__(
-        self, parts: Parts, identity: Identity, link_status: Callable[[], LinkStatus | None]
+        self,
+        parts: Parts,
+        identity: Identity,
+        link_status: Callable[[], LinkStatus | None],
+        board: Callable[[], answers.OnDeviceView],
     ) -> None:
         self._parts = parts
         self._identity = identity
         self._link_status = link_status
+        self._board = board
 
     def degraded(self) -> tuple[str, ...]:
         """What every recall of this daemon goes without."""
@@ -140,6 +146,7 @@ class Reporting:
             lost_exact=len(self._lost()),
             ledger=dict(state.totals(store.meta.tenant)),
             notes=self._notes(held, damaged),
+            ondevice=self._board(),
         )
 
     def refresh_metrics(self) -> None:
@@ -167,15 +174,19 @@ class Reporting:
 
     def _sources(self) -> dict[str, str]:
         status = self._link_status()
-        if status is None:
-            absent = "absent: no hub is configured"
-            return {"unpack": "here", "archive": absent, "model": absent}
-        if not self.link_up:
-            absent = f"absent: the link is {status.phase}"
-            return {"unpack": "here", "archive": absent, "model": absent}
+        if status is None or not self.link_up:
+            why = "no hub is configured" if status is None else f"the link is {status.phase}"
+            return {"unpack": "here", "archive": f"absent: {why}", "model": self._board_source(why)}
         archive = "absent: archive.mode is never" if self._identity.archive_mode == "never" else "here"
-        model = "here" if status.generates else "absent: the hub has no model endpoint"
+        model = "here" if status.generates else self._board_source("the hub has no model endpoint")
         return {"unpack": "here", "archive": archive, "model": model}
+
+    def _board_source(self, why_not_the_hub: str) -> str:
+        """The board's own model is the last resort."""
+        board = self._board()
+        if board.available and self._identity.board_regenerates:
+            return f"here, on the board ({why_not_the_hub})"
+        return f"absent: {why_not_the_hub}"
 
     def _notes(self, held: answers.Account, damaged: int) -> tuple[str, ...]:
         notes = ["recall is lexical: no embedder"]
