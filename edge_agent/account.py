@@ -66,6 +66,10 @@ class Account:
         """Whether both budgets hold, the log aside, with so many bytes still to come."""
         return self._used_bytes() + max(reserve_bytes, 0.0) <= self._plane.journal.meta.budget_bytes
 
+    def room_bytes(self) -> float:
+        """What either budget still has room for, the log aside; negative when over."""
+        return self._plane.journal.meta.budget_bytes - self._used_bytes()
+
     def _used_bytes(self) -> float:
         disk = self.disk_bytes() - self.wal_bytes() - self._plane.journal.meta.empty_bytes
         return max(self.logical_bytes(), disk)
@@ -98,4 +102,5 @@ class Account:
             + plane.outbox.charged_bytes()
             + plane.choices.charged_bytes()
             + len(plane.journal.meta.outcomes)
+            + len(plane.journal.meta.embedder)
         )

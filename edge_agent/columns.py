@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edge_agent.estimates import Estimates
-from edge_agent.plane import STUB_BYTES, Plane, beside_body_bytes, size_bytes, text_row_bytes
+from edge_agent.plane import (
+    STUB_BYTES,
+    Plane,
+    beside_body_bytes,
+    keeps_vector,
+    size_bytes,
+    text_row_bytes,
+)
 from edge_agent.table import NO_LEVELS, NO_OVERLAY, Flag, Structured, recalls_last_stage, shown_rungs
 from shared.memory.energy import offered_sizes
 from shared.memory.model import Ladder, MemoryClass, Rung, SweepColumns
@@ -91,12 +98,13 @@ def _sizes(
 ) -> NDArray[np.float32]:
     """mu at every rung: measured where the entry stands, estimated below, inf where it cannot go."""
     ladder, facts = plane.ladder, rows["facts"]
-    beside = beside_body_bytes(rows)
+    bare = beside_body_bytes(rows)
     sizes = np.full((len(rows), len(ladder.rungs)), np.inf, np.float64)
     held = positions(ladder, facts["rung"])
     movable = (facts["flags"] & Flag.DAMAGED) == 0
     lowerable = movable & _lowerable(plane, rows)
     for k, spec in enumerate(ladder.rungs):
+        beside = bare + rows["vector_bytes"] * keeps_vector(spec.rung)
         if spec.rung is Rung.FULL:
             sizes[:, k] = beside + text_row_bytes(facts["text_bytes"])
             continue
@@ -104,7 +112,7 @@ def _sizes(
         body = estimates.ratios(facts["kind"], spec.rung) * facts["text_bytes"]
         sizes[:, k] = np.where(allowed | (spec.rung is Rung.PACKED), beside + body, np.inf)
     everyone = np.arange(len(rows))
-    sizes[everyone, held] = beside + rows["body_bytes"]
+    sizes[everyone, held] = bare + rows["vector_bytes"] + rows["body_bytes"]
     covered = rows["overlay_rung"] != NO_OVERLAY
     for k in range(len(ladder.rungs)):
         sizes[covered & (position < k) & (held > k), k] = np.inf

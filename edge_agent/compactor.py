@@ -67,6 +67,23 @@ class Compactor:
         """True where enough entry rows went for the others' pages to be worth writing anew."""
         return self._plane.journal.meta.entry_holes > _HOLE_SHARE * len(self._plane.table)
 
+    def vectors_are_sparse(self) -> bool:
+        """True where enough vectors went for the others' pages to be worth writing anew."""
+        holes = self._plane.journal.meta.vector_holes
+        return holes > _HOLE_SHARE * max(len(self._plane.vectors), 1)
+
+    def repack_vectors(self) -> Iterator[None]:
+        """Write the vectors anew in their order, a transaction a step."""
+        numbers = sorted(self._plane.vectors.numbers().tolist())
+        for start in range(0, len(numbers), _ENTRY_ROWS):
+            last = start + _ENTRY_ROWS >= len(numbers)
+            bounds = numbers[start], numbers[min(start + _ENTRY_ROWS, len(numbers)) - 1]
+            with self._plane.journal.write() as change:
+                self._plane.vectors.rewrite(change, *bounds)
+                if last:
+                    change.change(vector_holes=0)
+            yield
+
     def repack_entries(self) -> Iterator[None]:
         """Write the entry rows anew in their order, a transaction a step."""
         numbers = self._plane.table.numbers().tolist()

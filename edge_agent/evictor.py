@@ -74,6 +74,7 @@ class Evictor:
         self._mover.uncover(change, rows)
         self._mover.leave(change, rows)
         plane.graph.drop(change, numbers)
+        plane.vectors.drop(change, numbers)
         change.count("entry_holes", len(numbers))
         for table in ("entry", "heat"):
             change.db.executemany(f"DELETE FROM {table} WHERE number = ?", [(number,) for number in numbers])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edge_agent.bodies import ROW_BYTES
 from edge_agent.entries import Applied, Moved
 from edge_agent.outbox import Op
-from edge_agent.plane import Plane
+from edge_agent.plane import Plane, keeps_vector
 from edge_agent.reader import Base, Reader
 from edge_agent.table import NO_LEVELS, NO_OVERLAY, Flag, Structured, lossy, packed_rows, shown_rungs
 from edge_agent.transaction import Transaction
@@ -47,6 +47,7 @@ class Mover:
             self.uncover(change, after)
             self.place(change, after, moving, rungs, bases)
             self.leave(change, before[moving])
+            self._shed_below(change, after)
             self.save(change, after)
             self._tell_moved(change, before, rungs)
         self._reader.note_damage(damaged)
@@ -66,6 +67,13 @@ class Mover:
             self.save(change, after)
         self._reader.note_damage(damaged)
         return Applied(damaged=tuple(damaged))
+
+    def shed(self, numbers: Sequence[int]) -> None:
+        """Drop vectors; their entries are found by words from then on."""
+        rows = self._plane.table.take(numbers)
+        with self._plane.journal.write() as change:
+            self._shed(change, rows, rows["vector_bytes"] > 0)
+            change.after(partial(self._plane.table.put_many, rows))
 
     # --- parts of a transaction, shared with restores ----------------------------------------------
 
@@ -96,6 +104,14 @@ class Mover:
                 self._place_texts(change, rows, positions, bases)
             else:
                 self._place_blocks(change, rows, positions, Rung(rung), Kind(kind), bases)
+
+    def _shed_below(self, change: Transaction, rows: Structured) -> None:
+        """Rows, copies that will be saved, that are now too low to keep a vector."""
+        self._shed(change, rows, (rows["vector_bytes"] > 0) & ~keeps_vector(rows["facts"]["rung"]))
+
+    def _shed(self, change: Transaction, rows: Structured, which: NDArray[np.bool_]) -> None:
+        self._plane.vectors.drop(change, rows["number"][which].tolist())
+        rows["vector_bytes"][which] = 0
 
     def save(self, change: Transaction, rows: Structured) -> None:
         """Write the facts of rows that are there."""

@@ -19,10 +19,12 @@ from edge_agent.plane import OVERLAY_ROW_BYTES, Plane
 from edge_agent.recalls import OpenRecalls
 from edge_agent.table import FACTS, HEAT, NO_OVERLAY, ROW, EntryTable, Structured
 from edge_agent.transaction import open_journal
+from edge_agent.vectors import Vectors, check_signature
 from shared.host.db import Database, open_db
 from shared.host.files import directory_bytes
 from shared.memory.codec import DEFAULT_LEVEL
 from shared.memory.model import Kind, Ladder, Rung
+from shared.memory.vectors import Signature
 from shared.ports import Clock, Rng, RungCodec
 
 FILE_NAME = "store.db"
@@ -39,6 +41,8 @@ class StoreOptions:
     provision_bytes: int
     archive: ArchiveMode | None = None
     pack_level: int = DEFAULT_LEVEL
+    embedder: Signature | None = None
+    """The configured model: a store with vectors of another is refused. None = whatever is there stays."""
 
 
 def open_plane(
@@ -57,7 +61,9 @@ def open_plane(
         dictionaries = Dictionaries(database)
         bodies = Bodies(database, dictionaries, level=options.pack_level)
         graph, table = Graph(database), EntryTable()
-        table.load(_rows(database, bodies, graph))
+        vectors = Vectors(database, journal)
+        check_signature(vectors.signature, options.embedder)
+        table.load(_rows(database, bodies, graph, vectors))
         plane = Plane(
             database,
             journal,
@@ -68,6 +74,7 @@ def open_plane(
             bodies,
             dictionaries,
             graph,
+            vectors,
             Outbox(database, journal),
             OpenRecalls(database),
             Choices(database),
@@ -92,7 +99,7 @@ def _measure_empty(plane: Plane) -> None:
     plane.db.shrink()
 
 
-def _rows(database: Database, bodies: Bodies, graph: Graph) -> Structured:
+def _rows(database: Database, bodies: Bodies, graph: Graph, vectors: Vectors) -> Structured:
     """Every entry as a row of the table."""
     held = database.query("SELECT number, id, digest, version, facts FROM entry ORDER BY number")
     rows = np.zeros(len(held), ROW)
@@ -116,6 +123,7 @@ def _rows(database: Database, bodies: Bodies, graph: Graph) -> Structured:
     for number in graph.owners():
         rows["graph_bytes"][where[number]] = graph.charged_bytes(number)
     _weigh_bodies(rows, bodies)
+    rows["vector_bytes"][np.isin(rows["number"], vectors.numbers())] = vectors.charged_bytes
     return rows
 
 

@@ -18,6 +18,7 @@ from edge_agent.outbox import Op, Outbox
 from edge_agent.recalls import OpenRecalls
 from edge_agent.table import EntryTable, Structured
 from edge_agent.transaction import Journal, Transaction
+from edge_agent.vectors import Vectors
 from shared.errors import Code, InputError
 from shared.host.db import Database
 from shared.memory.model import Kind, Ladder, Rung
@@ -44,6 +45,7 @@ class Plane:
     bodies: Bodies
     dictionaries: Dictionaries
     graph: Graph
+    vectors: Vectors
     outbox: Outbox
     recalls: OpenRecalls
     choices: Choices
@@ -79,9 +81,11 @@ class Plane:
 
 
 def size_bytes(rows: Structured) -> NDArray[np.float64]:
-    """mu of each row: body (in a block: its share), columns and row overhead."""
+    """mu of each row: body (in a block: its share), vector, overlay, columns and row overhead."""
     overlay = rows["overlay_bytes"].astype(np.float64)
-    return np.asarray(beside_body_bytes(rows) + rows["body_bytes"] + overlay, np.float64)
+    return np.asarray(
+        beside_body_bytes(rows) + rows["body_bytes"] + rows["vector_bytes"] + overlay, np.float64
+    )
 
 
 def beside_body_bytes(rows: Structured) -> NDArray[np.float64]:
@@ -89,6 +93,11 @@ def beside_body_bytes(rows: Structured) -> NDArray[np.float64]:
     heat = np.where(rows["heat"]["recalls"] > 0, HEAT_ROW_BYTES, 0)
     own = np.where(rows["number"] > 0, ENTRY_ROW_BYTES, 0)
     return np.asarray(own + heat + rows["graph_bytes"], np.float64)
+
+
+def keeps_vector(rungs: NDArray[np.uint8] | Rung) -> NDArray[np.bool_]:
+    """Below COMPRESSED an entry sheds its vector, which would cost as much as what is left of it."""
+    return np.asarray(np.asarray(rungs) <= Rung.COMPRESSED)
 
 
 def text_row_bytes(text_bytes: NDArray[np.uint32] | int) -> NDArray[np.float64]:

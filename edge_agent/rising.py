@@ -54,10 +54,11 @@ def _live(plane: Plane, pricing: Pricing, estimates: Estimates, sources: Sources
     archived = (facts["flags"] & Flag.ARCHIVED) != 0
     text = facts["text_bytes"].astype(np.float64)
     exact = archived & sources.archive & ~_among(numbers, sources.absent)
-    sizes = _sizes(ladder, facts["kind"], text, estimates, drafted=~exact) + beside_body_bytes(rows)[:, None]
+    beside = beside_body_bytes(rows) + rows["vector_bytes"]
+    sizes = _sizes(ladder, facts["kind"], text, estimates, drafted=~exact) + beside[:, None]
     held = positions(ladder, facts["rung"])
     everyone = np.arange(len(rows))
-    sizes[everyone, held] = beside_body_bytes(rows) + rows["body_bytes"]
+    sizes[everyone, held] = beside + rows["body_bytes"]
     covered = rows["overlay_rung"] != NO_OVERLAY
     damaged = (facts["flags"] & Flag.DAMAGED) != 0
     return RecoveryColumns(

@@ -42,6 +42,7 @@ from edge_agent.table import STUB, EntryTable
 from edge_agent.telemetry import Telemetry
 from edge_agent.trainer import Trainer
 from edge_agent.transaction import Meta
+from edge_agent.vector_keeper import VectorKeeper
 from edge_agent.writer import Writer
 from shared.errors import Code, InputError, TransientError
 from shared.memory.model import Kind, MemoryClass, Rung, SweepColumns
@@ -71,6 +72,8 @@ class Store:
         self._builder = DeltaBuilder(plane, self._reader)
         self.link = Dispatch(plane, self._builder)
         """The outbox as the link sees it: state, sealed, acked, fenced, resync; and archive-ahead."""
+        self.vectors = VectorKeeper(plane, self._reader, self._mover, self.account, self.link)
+        """Which entries want a vector, and keeping, shedding and replacing the vectors there are."""
 
     @classmethod
     def open(

@@ -6,6 +6,7 @@ evictions last. The plan is shared.memory.crystallize, the moves are the store's
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from edge_agent.bodies import DEAD_SHARE
 from edge_agent.columns import Pricing
 from edge_agent.compactor import Compactor
 from edge_agent.entries import EvictionReason
-from edge_agent.plane import ENTRY_ROW_BYTES, size_bytes
+from edge_agent.plane import ENTRY_ROW_BYTES, STUB_BYTES, size_bytes
 from edge_agent.store import Store
 from edge_agent.sweep_report import SweepPhase, SweepReport, SweepStep
 from edge_agent.table import Flag, lossy
@@ -32,6 +33,8 @@ _LEAST_CHUNK_BYTES = 16 * KIB
 # Of the measured factor: a little under, so that one more round is rarely needed.
 _STEER = 0.99
 _MAX_ROUNDS = 16
+# Vectors shed in one transaction: about 300 KB of pages.
+_SHED_AT_ONCE = 4096
 # While the file is still too large, blocks are rewritten for fewer dead bytes than in idle time.
 _TIGHT_DEAD_SHARE = 0.05
 
@@ -133,10 +136,26 @@ class Sweep:
         archived, missing = self._by_archive(demoted)
         yield from self._apply(SweepPhase.DEMOTE, archived)
         evicted = [move.number for move in plan.moves if move.to is Rung.EVICTED]
+        if evicted and (shed := self._vectors_instead(evicted)):
+            # The plan was made as if they stayed: the next round sees what is still over.
+            yield from self._grace(tuple(missing))
+            yield from self._apply(SweepPhase.DEMOTE, missing)
+            yield from self._shed(shed)
+            return
         yield from self._grace((*missing, *evicted))
         yield from self._apply(SweepPhase.DEMOTE, missing)
         reason = EvictionReason.PRICED if self._mode is EvictionMode.PRICED else EvictionReason.BUDGET
         yield from self._evict(evicted, reason)
+
+    def _vectors_instead(self, evicted: Sequence[int]) -> list[int]:
+        """Vectors to shed before an entry goes, least value first, for what the evictions would free."""
+        table = self._store.table
+        wanted = float((size_bytes(table.take(evicted)) - STUB_BYTES).sum())
+        rows = table.rows()
+        held = rows[rows["vector_bytes"] > 0]
+        by_value = sorted(held["number"].tolist(), key=lambda number: (self._values.get(number, 0.0), number))
+        each = self._store.plane.vectors.charged_bytes
+        return by_value[: math.ceil(wanted / each)] if each else []
 
     def _retain(self, policy: Retention, target: float) -> Iterator[SweepStep]:
         """A policy instead of prices: the ladder's lossless rung first, then what the policy gives up."""
@@ -213,6 +232,14 @@ class Sweep:
             self._done += len(chunk)
             yield SweepStep(SweepPhase.EVICT, gone=tuple(chunk))
 
+    def _shed(self, numbers: Sequence[int]) -> Iterator[SweepStep]:
+        for start in range(0, len(numbers), _SHED_AT_ONCE):
+            self._store.vectors.shed(numbers[start : start + _SHED_AT_ONCE])
+            self._shrink()
+            yield SweepStep(SweepPhase.SHED)
+        self._done += len(numbers)
+        self.report.shed += len(numbers)
+
     def _rewrite(self, numbers: Sequence[int]) -> Iterator[SweepStep]:
         rows = self._store.table.take(numbers)
         rungs = {
@@ -229,6 +256,10 @@ class Sweep:
         yield from self._rewrite(self._compactor.sparse_texts())
         if self._compactor.entries_are_sparse():
             for _ in self._compactor.repack_entries():
+                self._shrink()
+                yield SweepStep(SweepPhase.REWRITE)
+        if self._compactor.vectors_are_sparse():
+            for _ in self._compactor.repack_vectors():
                 self._shrink()
                 yield SweepStep(SweepPhase.REWRITE)
 

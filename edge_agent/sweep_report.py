@@ -15,6 +15,8 @@ class SweepPhase(str, Enum):
     DEMOTE = "demote"
     GRACE = "grace"
     """Nothing yet: these entries lack an archive; the caller may wait for acks before it goes on."""
+    SHED = "shed"
+    """Vectors went; texts are as they were."""
     EVICT = "evict"
     REWRITE = "rewrite"
 
@@ -41,6 +43,8 @@ class SweepReport:
     rounds: int = 0
     guard_yielded: int = 0
     stubs_dropped: int = 0
+    shed: int = 0
+    """Vectors that went so that entries need not."""
     usage: Usage | None = None
 
     def add(self, applied: Applied) -> None:

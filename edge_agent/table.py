@@ -59,6 +59,7 @@ ROW = np.dtype(
         ("overlay_rung", "u1"),
         ("overlay_bytes", "<u4"),
         ("graph_bytes", "<u4"),
+        ("vector_bytes", "<u2"),
         ("body_bytes", "<f4"),
     ]
 )

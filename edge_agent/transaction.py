@@ -46,6 +46,10 @@ class Meta:
     stage_grades: int = 0
     stage_outcome_sum: float = 0.0
     stage_tokens: int = 0
+    embedder: str = ""
+    """Signature of the model that the vectors are of, as JSON; empty before the first vector."""
+    vector_holes: int = 0
+    """Vectors removed since their pages were last written anew."""
 
 
 class Transaction:
@@ -63,7 +67,7 @@ class Transaction:
         setattr(self.meta, name, value + step)
         return value
 
-    def change(self, **values: float | bytes) -> None:
+    def change(self, **values: float | bytes | str) -> None:
         """Set facts of the store."""
         for name, value in values.items():
             setattr(self.meta, name, value)

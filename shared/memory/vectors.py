@@ -67,9 +67,26 @@ def encode(rotation: Rotation, vectors: Floats) -> Codes:
     return np.packbits(rotation.apply(vectors) > 0, axis=1, bitorder="little")
 
 
-def scores(rotation: Rotation, query: Floats, codes_by_byte: Codes) -> Floats:
-    """Sum of the query's rotated values with each entry's signs, (n,). `codes_by_byte`: (width / 8, n)."""
-    rotated = rotation.apply(query.reshape(1, -1))[0]
+def bits(codes: Codes) -> NDArray[np.int64]:
+    """How many of the codes, (n, width / 8), have each bit set, (width,)."""
+    return np.asarray(np.unpackbits(codes, axis=1, bitorder="little").sum(0, dtype=np.int64))
+
+
+def centred(rotated: Floats, ones: NDArray[np.int64], count: int) -> Floats:
+    """A rotated unit query less the mean of the stored vectors, as their own bits tell it.
+
+    Texts of one store share much (its people, its tone), and codes near that shared part are near every
+    query. For values spread normally around a mean, the share of set bits gives the mean; nothing is stored.
+    """
+    tilt = 2.0 * ones / max(count, 1) - 1.0
+    # |m|^2 / (1 - |m|^2), by E[sign] = sqrt(2 / pi) m / sigma and sigma^2 = (1 - |m|^2) / width.
+    odds = float((tilt**2).sum()) * np.pi / 2 / len(tilt)
+    sigma = np.sqrt(1.0 / (1.0 + odds) / len(tilt))
+    return np.asarray(rotated - tilt * sigma * np.sqrt(np.pi / 2), np.float32)
+
+
+def scores(rotated: Floats, codes_by_byte: Codes) -> Floats:
+    """Sum of a rotated query's values with each entry's signs, (n,). `codes_by_byte`: (width / 8, n)."""
     tables = _tables(rotated)
     found = np.empty(codes_by_byte.shape[1], np.float32)
     for start in range(0, len(found), _CHUNK):
@@ -81,14 +98,14 @@ def scores(rotation: Rotation, query: Floats, codes_by_byte: Codes) -> Floats:
     return found
 
 
-def top(found: Floats, count: int) -> NDArray[np.int64]:
-    """Places of the highest scores, best first; equal scores by place."""
+def top(found: Floats, numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Places of the highest scores, best first; equal scores by number."""
     if count < len(found):
         least = np.partition(found, len(found) - count)[len(found) - count]
         places = np.flatnonzero(found >= least)
     else:
         places = np.arange(len(found))
-    order = np.argsort(-found[places], kind="stable")
+    order = np.lexsort((numbers[places], -found[places]))
     return np.asarray(places[order][:count], np.int64)
 
 

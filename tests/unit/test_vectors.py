@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shared.memory import vectors
-from shared.memory.vectors import Rotation, encode, scores, top
+from shared.memory.vectors import Rotation, bits, centred, encode, scores, top
 
 WIDTHS = (8, 104, 384, 1024)
 GOLDEN_384 = "b1e8c33094eff4a7dd144acb3cc9f8e9f7123152d69f24466c166c46b9be82a3"
@@ -48,17 +48,17 @@ def test_scores_are_the_query_against_signs() -> None:
     code = encode(rotation, stored)
     signs = np.where(rotation.apply(stored) > 0, 1.0, -1.0)
     expected = signs @ rotation.apply(asked.reshape(1, -1))[0]
-    found = scores(rotation, asked, np.ascontiguousarray(code.T))
+    found = scores(rotation.apply(asked.reshape(1, -1))[0], np.ascontiguousarray(code.T))
     assert np.abs(found - expected).max() < 1e-4
 
 
 def test_scores_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rotation, asked = Rotation(64), unit(1, 64, 2)[0]
     code = np.ascontiguousarray(encode(rotation, unit(1000, 64)).T)
-    whole = scores(rotation, asked, code)
+    whole = scores(asked, code)
     monkeypatch.setattr(vectors, "_CHUNK", 33)
-    assert np.array_equal(scores(rotation, asked, code), whole)
-    assert scores(rotation, asked, code[:, :0]).shape == (0,)
+    assert np.array_equal(scores(asked, code), whole)
+    assert scores(asked, code[:, :0]).shape == (0,)
 
 
 def test_the_nearest_is_found_by_its_bits() -> None:
@@ -66,16 +66,33 @@ def test_the_nearest_is_found_by_its_bits() -> None:
     code = np.ascontiguousarray(encode(rotation, stored).T)
     noise = unit(50, 384, 3) * 0.9
     asked = stored[:50] + noise
-    hits = [int(top(scores(rotation, query, code), 1)[0]) == place for place, query in enumerate(asked)]
-    assert sum(hits) == 50
+    numbers = np.arange(2000)
+    found = [int(top(scores(query, code), numbers, 1)[0]) for query in rotation.apply(asked)]
+    assert found == list(range(50))
 
 
-def test_top_is_ordered_and_ties_go_by_place() -> None:
+def test_a_query_is_centred_by_the_bits_alone() -> None:
+    """Vectors around a shared mean: what the bits tell of it is close to it."""
+    rotation = Rotation(384)
+    shared = unit(1, 384, 7)[0] * 0.5
+    stored = shared + unit(4000, 384, 8) * np.sqrt(1 - 0.25)
+    stored = (stored / np.linalg.norm(stored, axis=1, keepdims=True)).astype(np.float32)
+    code = encode(rotation, stored)
+    zero = np.zeros(384, np.float32)
+    told = -centred(zero, bits(code), len(code))
+    true = rotation.apply(stored).mean(0)
+    assert np.linalg.norm(told - true) < 0.2 * np.linalg.norm(true)
+    assert np.array_equal(centred(zero, np.zeros(384, np.int64), 0) != 0, np.ones(384, bool))
+    assert np.isfinite(centred(zero, np.zeros(384, np.int64), 0)).all()
+
+
+def test_top_is_ordered_and_ties_go_by_number() -> None:
     found = np.array([1, 3, 3, 0, 3, 2], np.float32)
-    assert top(found, 2).tolist() == [1, 2]
-    assert top(found, 4).tolist() == [1, 2, 4, 5]
-    assert top(found, 99).tolist() == [1, 2, 4, 5, 0, 3]
-    assert top(found[:0], 3).tolist() == []
+    numbers = np.array([9, 8, 2, 6, 5, 4])
+    assert top(found, numbers, 2).tolist() == [2, 4]
+    assert top(found, numbers, 4).tolist() == [2, 4, 1, 5]
+    assert top(found, numbers, 99).tolist() == [2, 4, 1, 5, 0, 3]
+    assert top(found[:0], numbers[:0], 3).tolist() == []
 
 
 @pytest.mark.parametrize("width", [0, 4, 12, -8])
