@@ -53,9 +53,21 @@ def print_status(answer: Json) -> None:
     click.echo(f"hub: {link['state']}" + (f" ({link['endpoint']})" if link["endpoint"] else ""))
     for source, why in answer["sources"].items():
         click.echo(f"source {source}: {why}")
+    _print_embedder(answer["embedder"])
     _print_ondevice(answer["ondevice"])
     for note in answer["notes"]:
         click.echo(f"note: {note}")
+
+
+def _print_embedder(held: Json) -> None:
+    model = (
+        f"{held['model']}, {held['width']} d, {held['provider']}" if held["state"] == "ready" else "absent"
+    )
+    failed = f", {held['failed']} failed" if held["failed"] else ""
+    click.echo(
+        f"embedder: {model}; vectors: {held['embedded']} made, {held['pending']} pending,"
+        f" {held['without']} without{failed}"
+    )
 
 
 def _print_ondevice(board: Json) -> None:

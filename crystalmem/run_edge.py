@@ -10,8 +10,10 @@ import click
 from crystalmem import __version__
 from edge_agent.app import EdgeApp, EdgePorts
 from edge_agent.distill import PlainDistiller
+from edge_agent.embedder import EmbedderOptions, OnnxEmbedder, load_embedder
 from edge_agent.sync import LinkEndpoint
-from shared.config import EdgeConfig, load
+from shared.config import EdgeConfig, EmbedderConfig, load
+from shared.errors import Code, PermanentError
 from shared.host.clock import RandomIds, SystemClock, SystemRng
 from shared.host.keys import load_pair, load_public
 from shared.host.log import configure
@@ -38,6 +40,7 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
     configure()
     clock = SystemClock()
     codec = TextCodec(PlainDistiller())
+    embedder, no_embedder = find_embedder(config.embedder)
     ports = EdgePorts(
         clock=clock,
         rng=SystemRng(),
@@ -46,6 +49,8 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
         admission=WriteAll(),
         retention=_retention(config),
         endpoint=_endpoint(config),
+        embedder=embedder,
+        no_embedder=no_embedder,
     )
     app = EdgeApp(config, ports, __version__)
 
@@ -55,6 +60,20 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
     if config_file is None:
         click.echo(_welcome(config), err=True)
     return run_service(daemon, clock)
+
+
+def find_embedder(config: EmbedderConfig) -> tuple[OnnxEmbedder | None, str]:
+    """The configured embedder, or why there is none. What is there but wrong is refused."""
+    folder = config.folder
+    if folder is None:
+        return None, "embedder.model is none"
+    options = EmbedderOptions(config.provider, config.allow_cpu, config.threads)
+    try:
+        return load_embedder(folder, options), ""
+    except PermanentError as problem:
+        if problem.code is not Code.MODEL_ABSENT:
+            raise
+        return None, f"{problem.message}. {problem.hint}"
 
 
 def _retention(config: EdgeConfig) -> Retention | None:

@@ -228,6 +228,23 @@ class LostPage(msgspec.Struct, frozen=True):
     total: int
 
 
+class EmbedderView(msgspec.Struct, frozen=True):
+    """The embedder and its vectors. why: why there is none. embedded + pending + without = live entries.
+
+    without: entries below COMPRESSED, lossy or damaged ones. failed: texts that the model could not take.
+    """
+
+    state: str
+    why: str
+    model: str
+    width: int
+    provider: str
+    embedded: int
+    pending: int
+    without: int
+    failed: int
+
+
 class OnDeviceView(msgspec.Struct, frozen=True):
     """The board's own model. problem: why it is not there; relevelled: entries asked about, by outcome."""
 
@@ -268,3 +285,4 @@ class Status(msgspec.Struct, frozen=True):
     ledger: dict[str, float]
     notes: tuple[str, ...]
     ondevice: OnDeviceView
+    embedder: EmbedderView

@@ -11,6 +11,7 @@ from edge_agent import api
 from edge_agent.board import Board
 from edge_agent.drafting import Drafting
 from edge_agent.elastic import Elastic, ElasticOptions
+from edge_agent.embedding import Embedding
 from edge_agent.entries import ArchiveMode
 from edge_agent.idle import Idle, IdleTimings
 from edge_agent.link import LinkStatus
@@ -33,7 +34,7 @@ from shared.host.service import Supervisor
 from shared.host.worker import WorkerThread
 from shared.memory.model import LADDERS, EvictionMode, Kind
 from shared.memory.value import ValueMode
-from shared.ports import Admission, Clock, IdSource, Retention, Rng, RungCodec
+from shared.ports import Admission, Clock, Embedder, IdSource, Retention, Rng, RungCodec
 
 _BOOT_ID_BYTES = 16
 _log = get_logger("edge")
@@ -50,6 +51,9 @@ class EdgePorts:
     admission: Admission
     retention: Retention | None
     endpoint: LinkEndpoint | None
+    embedder: Embedder | None = None
+    no_embedder: str = "no embedder is configured"
+    """Why there is none, and what to do about it."""
 
 
 class _Worker:
@@ -91,14 +95,16 @@ class EdgeApp:
             thread = WorkerThread("store", supervisor.pulse("store"))
             try:
                 parts = await thread.run(self._open, thread, anyio.Lock())
+                embedding = self._embedding(parts, supervisor)
                 try:
-                    await self._serve(supervisor, parts)
+                    await self._serve(supervisor, parts, embedding)
                 finally:
+                    await embedding.aclose()
                     await thread.run(_close, parts)
             finally:
                 await thread.aclose()
 
-    async def _serve(self, supervisor: Supervisor, parts: Parts) -> None:
+    async def _serve(self, supervisor: Supervisor, parts: Parts, embedding: Embedding) -> None:
         config, ports = self._config, self._ports
         link = self._link(parts)
         elastic = Elastic(parts, link, self._elastic_options())
@@ -113,10 +119,12 @@ class EdgeApp:
         recovery = Recovery(parts, link, drafting, limits)
         if limits.rises:
             board.level(parts, elastic, config.memory.rho)
-        idle = Idle(parts, elastic, recovery, link, self._idle_timings(), board)
-        reporting = Reporting(parts, self._identity(), _status_of(link), board.view)
+        idle = Idle(parts, elastic, recovery, link, self._idle_timings(), board, embedding)
+        reporting = Reporting(parts, self._identity(), _status_of(link), board.view, embedding.view)
         monitor = Monitor(parts.store, parts.retrieval, ports.retention)
-        verbs = Verbs(parts, monitor, elastic, recovery, idle, reporting, ports.admission, ports.ids)
+        verbs = Verbs(
+            parts, monitor, elastic, recovery, idle, reporting, ports.admission, ports.ids, embedding
+        )
         workers: list[_Worker] = []
         try:
             async with api.serve(verbs, config.socket_path, config.door):
@@ -142,6 +150,7 @@ class EdgeApp:
             provision_bytes=config.memory.provision_bytes,
             archive=self._archive_mode(),
             pack_level=config.memory.pack_level,
+            embedder=ports.embedder.signature if ports.embedder is not None else None,
         )
         store = Store.open(
             config.directory / "memory", options, codecs=ports.codecs, clock=ports.clock, rng=ports.rng
@@ -150,6 +159,15 @@ class EdgeApp:
         valuation = Valuation(store, mode, config.memory.coupling)
         state = State.open(config.directory / "state")
         return Parts(store, Retrieval(store), valuation, state, thread, ports.clock, lock)
+
+    def _embedding(self, parts: Parts, supervisor: Supervisor) -> Embedding:
+        return Embedding(
+            parts,
+            WorkerThread("embedder", supervisor.pulse("embedder")),
+            self._ports.embedder,
+            absence=self._ports.no_embedder,
+            query_timeout_s=self._config.embedder.query_timeout_s,
+        )
 
     def _link(self, parts: Parts) -> SyncLink | None:
         ports = self._ports

@@ -57,6 +57,13 @@ class Board(Protocol):
         """Let the model choose among sentences; True when a choice was kept."""
 
 
+class Vectors(Protocol):
+    """What the idle loop asks of the embedder."""
+
+    async def fill(self, give_way: Callable[[], bool], most: int | None = None) -> int:
+        """Make vectors for entries that want one and have room; how many were kept."""
+
+
 class Idle:
     """Decides when background work may run. A recall closes the window at once."""
 
@@ -68,6 +75,7 @@ class Idle:
         link: SyncLink | None,
         timings: IdleTimings,
         board: Board | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self._parts = parts
         self._elastic = elastic
@@ -75,6 +83,7 @@ class Idle:
         self._link = link
         self._timings = timings
         self._board = board
+        self._vectors = vectors
         now = parts.clock.mono_ns()
         self._last_recall_mono_ns = now
         self._last_work_mono_ns = now
@@ -151,7 +160,9 @@ class Idle:
             await self._relevel(late, None)
             queued = await self._elastic.archive_all_ahead(left_s)
             self._archived += queued
-            if not (moved or rose or queued):
+            # Last: what a squeeze, a restore or an archive needs goes before a vector.
+            embedded = 0 if moved or rose else await self._fill(late, None)
+            if not (moved or rose or queued or embedded):
                 state = "settled" if flushed else "link_down"
                 break
         await self._parts.thread.run(self._parts.store.shrink)
@@ -178,9 +189,13 @@ class Idle:
         chose = await self._relevel(give_way, most)
         queued = await self._elastic.archive_ahead()
         self._archived += queued
+        embedded = await self._fill(give_way, most)
         self._last_problem = None
         self._last_work_mono_ns = self._parts.clock.mono_ns()
-        self._done_for = None if moved or rose or chose or queued or give_way() else seen
+        self._done_for = None if moved or rose or chose or queued or embedded or give_way() else seen
+
+    async def _fill(self, give_way: Callable[[], bool], most: int | None) -> int:
+        return 0 if self._vectors is None else await self._vectors.fill(give_way, most)
 
     async def _relevel(self, give_way: Callable[[], bool], most: int | None) -> bool:
         return self._board is not None and await self._board.relevel(give_way, most)

@@ -11,6 +11,7 @@ from edge_agent.store import Store
 from shared.errors import Code, InputError, TransientError
 from shared.memory import value
 from shared.memory.model import Kind
+from shared.memory.vectors import Floats
 from shared.ports import RetainedEntry, Retention
 
 # Graded ids are remembered so that a second grade is told apart from an id that never was.
@@ -38,9 +39,11 @@ class Monitor:
         self._graded: OrderedDict[bytes, None] = OrderedDict()
         self._read_bytes: OrderedDict[bytes, int] = OrderedDict()
 
-    def recall(self, query: str, k: int, max_bytes: int) -> tuple[bytes | None, Found]:
+    def recall(
+        self, query: str, k: int, max_bytes: int, vector: Floats | None = None
+    ) -> tuple[bytes | None, Found]:
         """A recorded recall: its id and its hits; no id where the disk takes no record."""
-        found = self._retrieval.find(query, k, max_bytes)
+        found = self._retrieval.find(query, k, max_bytes, vector)
         weights = value.weights([hit.score for hit in found.hits]).tolist()
         numbers = [hit.entry.number for hit in found.hits]
         try:

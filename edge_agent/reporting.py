@@ -42,15 +42,13 @@ class Reporting:
         identity: Identity,
         link_status: Callable[[], LinkStatus | None],
         board: Callable[[], answers.OnDeviceView],
+        embedder: Callable[[], answers.EmbedderView],
     ) -> None:
         self._parts = parts
         self._identity = identity
         self._link_status = link_status
         self._board = board
-
-    def degraded(self) -> tuple[str, ...]:
-        """What every recall of this daemon goes without."""
-        return ("no_embedder",)
+        self._embedder = embedder
 
     @property
     def link_up(self) -> bool:
@@ -120,7 +118,7 @@ class Reporting:
     def status(self) -> answers.Status:
         """The whole daemon."""
         store, state, identity = self._parts.store, self._parts.state, self._identity
-        held = account(self._parts)
+        held, embedder = account(self._parts), self._embedder()
         tally = store.tally()
         damaged = int((store.table.rows()["facts"]["flags"] & Flag.DAMAGED != 0).sum())
         return answers.Status(
@@ -135,7 +133,7 @@ class Reporting:
             budget=held,
             link=self._link_view(),
             sources=self._sources(),
-            degraded=self.degraded(),
+            degraded=_degraded(embedder),
             damaged=damaged,
             serving_tokens=tally.tokens,
             stage_capability=100.0 * tally.outcome_sum / tally.grades if tally.grades else None,
@@ -145,8 +143,9 @@ class Reporting:
             ),
             lost_exact=len(self._lost()),
             ledger=dict(state.totals(store.meta.tenant)),
-            notes=self._notes(held, damaged),
+            notes=self._notes(held, damaged, embedder),
             ondevice=self._board(),
+            embedder=embedder,
         )
 
     def refresh_metrics(self) -> None:
@@ -154,6 +153,9 @@ class Reporting:
         usage = self._parts.store.usage()
         for rung in Rung:
             metrics.ENTRIES.labels(rung=metrics.rung_label(rung)).set(usage.rungs.get(rung, 0))
+        embedder = self._embedder()
+        for state in ("embedded", "pending", "without"):
+            metrics.VECTORS.labels(state=state).set(getattr(embedder, state))
         metrics.LOGICAL_BYTES.set(usage.logical_bytes)
         metrics.DISK_BYTES.set(usage.disk_bytes)
         metrics.BUDGET_BYTES.set(usage.budget_bytes)
@@ -188,8 +190,8 @@ class Reporting:
             return f"here, on the board ({why_not_the_hub})"
         return f"absent: {why_not_the_hub}"
 
-    def _notes(self, held: answers.Account, damaged: int) -> tuple[str, ...]:
-        notes = ["recall is lexical: no embedder"]
+    def _notes(self, held: answers.Account, damaged: int, embedder: answers.EmbedderView) -> tuple[str, ...]:
+        notes = [f"recall is lexical: {embedder.why}"] if embedder.state == "absent" else []
         if damaged:
             notes.append(
                 f"{damaged} entries failed their check; `crystalmem restore ID` asks the hub for them"
@@ -197,6 +199,13 @@ class Reporting:
         if held.over_budget:
             notes.append("a squeeze is being finished")
         return tuple(notes)
+
+
+def _degraded(embedder: answers.EmbedderView) -> tuple[str, ...]:
+    """What every recall goes without, as things are."""
+    if embedder.state == "absent":
+        return ("no_embedder",)
+    return ("vectors_pending",) if embedder.pending else ()
 
 
 def account(parts: Parts, measured: Usage | None = None) -> answers.Account:

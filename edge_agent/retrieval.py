@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from edge_agent.entries import StoredEntry
-from edge_agent.search import LexicalIndex
+from edge_agent.fusion import DEPTH, fuse
+from edge_agent.search import LexicalIndex, SearchResult
 from edge_agent.store import Store
 from shared.errors import IntegrityError
+from shared.memory.vectors import Floats
 
 # Damaged entries are skipped; so many more candidates are looked at in their place.
 _SPARE_CANDIDATES = 8
@@ -26,15 +28,19 @@ class Shown:
 
 @dataclass(frozen=True)
 class Found:
-    """Hits, best first. damaged: entries that were candidates and failed their check."""
+    """Hits, best first. damaged: entries that were candidates and failed their check.
+
+    pending: some entries that will have a vector have none yet, and were found by their words alone.
+    """
 
     hits: tuple[Shown, ...]
     shortcut: bool
     damaged: int
+    pending: bool = False
 
 
 class Retrieval:
-    """The index over a store's shown texts, and bounded answers from it."""
+    """The index over a store's shown texts, its vectors, and bounded answers from both."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -50,9 +56,12 @@ class Retrieval:
             self._index.remove(number)
         self._index.put_many(sorted(texts.items()))
 
-    def find(self, query: str, k: int, max_bytes: int) -> Found:
-        """At most `k` hits of `max_bytes` UTF-8 bytes in all; the last one may be cut."""
-        result = self._index.search(query, k + _SPARE_CANDIDATES)
+    def find(self, query: str, k: int, max_bytes: int, vector: Floats | None = None) -> Found:
+        """At most `k` hits of `max_bytes` UTF-8 bytes in all; the last one may be cut.
+
+        vector: the query's; None = by words alone.
+        """
+        result = self.rank(query, k + _SPARE_CANDIDATES, vector)
         hits: list[Shown] = []
         left_bytes, damaged = max_bytes, 0
         for candidate in result.hits:
@@ -69,7 +78,15 @@ class Retrieval:
                 break
             hits.append(Shown(entry, text, len(text) < len(entry.text), candidate.score))
             left_bytes -= len(text.encode())
-        return Found(tuple(hits), result.shortcut, damaged)
+        pending = vector is not None and self._store.vectors.any_pending()
+        return Found(tuple(hits), result.shortcut, damaged, pending)
+
+    def rank(self, query: str, limit: int, vector: Floats | None = None) -> SearchResult:
+        """Candidates before any of them is read: `limit` by words alone, DEPTH or more of both together."""
+        if vector is None:
+            return self._index.search(query, limit)
+        depth, vectors = max(limit, DEPTH), self._store.vectors
+        return fuse(self._index.search(query, depth), vectors.search(vector, depth), vectors.__contains__)
 
     def close(self) -> None:
         """Free the index."""

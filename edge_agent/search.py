@@ -43,10 +43,15 @@ class Scored:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Candidates, best first; `shortcut` when an identifier of the query named the first of them."""
+    """Candidates, best first. named: so many of the first were named by an identifier of the query."""
 
     hits: tuple[Scored, ...]
-    shortcut: bool
+    named: int = 0
+
+    @property
+    def shortcut(self) -> bool:
+        """True where an identifier named the first of them."""
+        return self.named > 0
 
 
 class LexicalIndex:
@@ -89,13 +94,13 @@ class LexicalIndex:
         """At most `limit` candidates; an empty query or store gives none."""
         frequency = self._frequencies(dict.fromkeys(_asked(query)))
         if not frequency or limit <= 0:
-            return SearchResult((), shortcut=False)
+            return SearchResult(())
         rows = self._match(self._selective(frequency), limit)
         named = [
             term for term, count in frequency.items() if _is_identifier(term) and count <= _SHORTCUT_ENTRIES
         ]
         if not named:
-            return SearchResult(tuple(rows), shortcut=False)
+            return SearchResult(tuple(rows))
         ranked = {row.number: row.score for row in rows}
         first = self._match(named, _SHORTCUT_ENTRIES)
         lead = sorted(first, key=lambda row: (-ranked.get(row.number, row.score), row.number))
@@ -103,7 +108,7 @@ class LexicalIndex:
         top = rows[0].score if rows else 0.0
         lifted = [Scored(row.number, top + ranked.get(row.number, row.score)) for row in lead]
         rest = [row for row in rows if row.number not in chosen]
-        return SearchResult(tuple((lifted + rest)[:limit]), shortcut=True)
+        return SearchResult(tuple((lifted + rest)[:limit]), min(len(lifted), limit))
 
     def close(self) -> None:
         """Free the index."""

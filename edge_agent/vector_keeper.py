@@ -66,17 +66,21 @@ class VectorKeeper:
 
     def counts(self) -> VectorCounts:
         """How many entries have a vector, wait for one, or go without."""
-        rows = self._plane.table.rows()
+        rows = self._plane.table.raw()
         embedded, pending = int((rows["vector_bytes"] > 0).sum()), int(_pending(rows).sum())
-        return VectorCounts(embedded, pending, len(rows) - embedded - pending)
+        return VectorCounts(embedded, pending, len(self._plane.table) - embedded - pending)
+
+    def any_pending(self) -> bool:
+        """Whether an entry waits for its vector."""
+        return bool(_pending(self._plane.table.raw()).any())
 
     def wanting(
         self, signature: Signature, most: int, characters: int, passed_over: Collection[int] = ()
     ) -> list[Wanting]:
         """The first entries that want a vector and fit: at most `most`, of about so many characters."""
-        rows = self._plane.table.rows()
-        waiting = rows[_pending(rows) & ~np.isin(rows["number"], list(passed_over))][:most]
-        waiting = waiting[: self._fitting(signature, len(waiting))]
+        rows = self._plane.table.raw()
+        places = np.flatnonzero(_pending(rows) & ~np.isin(rows["number"], list(passed_over)))[:most]
+        waiting = rows[places[: self._fitting(signature, len(places))]]
         versions = dict(zip(waiting["number"].tolist(), waiting["version"].tolist(), strict=True))
         chosen: list[Wanting] = []
         for number, text in self._reader.originals(list(versions)):
@@ -133,7 +137,7 @@ class VectorKeeper:
 
 
 def _pending(rows: Structured) -> NDArray[np.bool_]:
-    """Exact and undamaged, so that a vector is of verified original text, and without one."""
+    """Exact and undamaged, so that a vector is of verified original text, and without one. Holes are not."""
     facts = rows["facts"]
-    whole = (facts["rung"] <= Rung.PACKED) & ((facts["flags"] & Flag.DAMAGED) == 0)
+    whole = (rows["number"] > 0) & (facts["rung"] <= Rung.PACKED) & ((facts["flags"] & Flag.DAMAGED) == 0)
     return np.asarray(whole & (rows["vector_bytes"] == 0))

@@ -6,6 +6,7 @@ from collections import Counter
 
 from edge_agent import answers, requests
 from edge_agent.elastic import Elastic
+from edge_agent.embedding import Embedding
 from edge_agent.entries import NewEntry
 from edge_agent.explaining import explain
 from edge_agent.idle import Idle
@@ -33,6 +34,7 @@ class Verbs:
         reporting: Reporting,
         admission: Admission,
         ids: IdSource,
+        embedding: Embedding,
     ) -> None:
         self._parts = parts
         self._monitor = monitor
@@ -42,6 +44,7 @@ class Verbs:
         self._reporting = reporting
         self._admission = admission
         self._ids = ids
+        self._embedding = embedding
         self._tenant = parts.store.meta.tenant
 
     def check_tenant(self, name: str) -> None:
@@ -75,17 +78,25 @@ class Verbs:
         recall_id: bytes | None = None
         if body.record:
             self._idle.recalled()
+        asked = await self._embedding.query(query)
+        if body.record:
             recall_id, found = await self._parts.thread.run(
-                self._monitor.recall, query, body.k, body.max_bytes
+                self._monitor.recall, query, body.k, body.max_bytes, asked.vector
             )
         else:
-            found = await self._parts.thread.run(self._parts.retrieval.find, query, body.k, body.max_bytes)
+            found = await self._parts.thread.run(
+                self._parts.retrieval.find, query, body.k, body.max_bytes, asked.vector
+            )
         metrics.RECALL_SECONDS.observe((self._parts.clock.mono_ns() - started) / 1e9)
-        unrecorded = ("not_recorded",) if body.record and recall_id is None else ()
+        lacks = {
+            asked.missing: bool(asked.missing),
+            "vectors_pending": found.pending,
+            "not_recorded": body.record and recall_id is None,
+        }
         return answers.Recalled(
             recall_id=recall_id.hex() if recall_id is not None else None,
             hits=tuple(hit_view(hit) for hit in found.hits),
-            degraded=(*self._reporting.degraded(), *unrecorded),
+            degraded=tuple(what for what, lacking in lacks.items() if lacking),
             shortcut=found.shortcut,
             over_budget=bool(self._parts.store.meta.target_pending),
         )

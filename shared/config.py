@@ -93,6 +93,30 @@ class IdleConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pace_s: Positive = 1.0
 
 
+class EmbedderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What finds entries by meaning. Absent weights or library: by words alone, and `status` says so."""
+
+    model: str = "minilm"
+    """Folder below `models_dir` with an embedder.json, or the path of one; `none` = by words alone."""
+    models_dir: str = ""
+    """Where `crystalmem models prepare` puts models; empty = models/ in the data directory."""
+    provider: Literal["cpu", "cuda", "tensorrt"] = "cpu"
+    """Must be the session's first, or the daemon does not start."""
+    allow_cpu: bool = False
+    """Start on the CPU, and say so, where the provider is not there."""
+    threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    query_timeout_s: Annotated[float, msgspec.Meta(gt=0.0, le=60.0)] = 1.0
+    """A query without a vector by then is answered by words alone."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The model's folder; None = by words alone."""
+        if self.model in {"", "none"}:
+            return None
+        base = Path(self.models_dir).expanduser() if self.models_dir else default_models_dir()
+        return base / Path(self.model).expanduser()
+
+
 class OnDeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The language model on the board itself, in a process of its own. No folder = none."""
 
@@ -121,6 +145,7 @@ class EdgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     link: LinkConfig = msgspec.field(default_factory=LinkConfig)
     door: DoorConfig = msgspec.field(default_factory=DoorConfig)
     idle: IdleConfig = msgspec.field(default_factory=IdleConfig)
+    embedder: EmbedderConfig = msgspec.field(default_factory=EmbedderConfig)
     ondevice: OnDeviceConfig = msgspec.field(default_factory=OnDeviceConfig)
 
     @property
@@ -135,13 +160,28 @@ class EdgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An OpenAI-compatible endpoint. Empty URL = no generative source."""
+    """OpenAI-compatible endpoints of one model. No URL = no generative source."""
 
     url: str = ""
+    urls: tuple[str, ...] = ()
+    """More endpoints that serve the same model; the healthy ones share the work."""
     name: str = ""
     api_key_file: str = ""
     timeout_s: Positive = 30.0
+    stall_s: Positive = 20.0
+    """An engine whose /metrics show no token moving for so long, with drafts in flight, is drained."""
     max_tokens: Annotated[int, msgspec.Meta(ge=16, le=8192)] = 1024
+    prompt_tokens: Annotated[int, msgspec.Meta(ge=512, le=131072)] = 3072
+    """Longest prompt, estimated from above; neighbours are left out first."""
+    neighbours: Annotated[int, msgspec.Meta(ge=0, le=16)] = 2
+    """Texts of neighbouring entries in a prompt, for wording only."""
+    max_in_flight: Annotated[int, msgspec.Meta(ge=1, le=64)] = 16
+    """Most drafts at one endpoint at once; below it the engine's own queue decides."""
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Every URL once, in order."""
+        return tuple(dict.fromkeys(url for url in (self.url, *self.urls) if url))
 
 
 class HubConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -271,10 +311,7 @@ def known_keys(kind: type[msgspec.Struct]) -> set[str]:
 
 def _check(config: EdgeConfig | HubConfig, where: str) -> None:
     if isinstance(config, HubConfig):
-        if bool(config.model.url) != bool(config.model.name):
-            raise PermanentError(
-                Code.BAD_CONFIG, f"in {where}: model.url and model.name go together", url=config.model.url
-            )
+        _check_model(config.model, where)
         return
     try:
         tenant_name(config.tenant)
@@ -299,3 +336,21 @@ def _check(config: EdgeConfig | HubConfig, where: str) -> None:
             f"in {where}: door.listen needs door.token_file",
             hint="Write a random token into a 0600 file and name it",
         )
+
+
+def _check_model(model: ModelConfig, where: str) -> None:
+    if bool(model.endpoints) != bool(model.name):
+        raise PermanentError(
+            Code.BAD_CONFIG,
+            f"in {where}: model.url and model.name go together",
+            url=model.url,
+            name=model.name,
+        )
+    for url in model.endpoints:
+        if not re.match(r"https?://[^/\s]+", url):
+            raise PermanentError(
+                Code.BAD_CONFIG,
+                f"in {where}: an endpoint's URL starts with http:// or https://",
+                value=url[:80],
+                hint="For example http://127.0.0.1:8011/v1",
+            )

@@ -36,6 +36,25 @@ class BatchResult(str, Enum):
     REFUSED = "refused"
 
 
+class DraftResult(str, Enum):
+    """What became of an ask for a draft, at the hub."""
+
+    ADMITTED = "admitted"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    KEPT = "kept"
+    """Answered from the drafts that were kept: nothing was generated."""
+    REFUSED = "refused"
+    """Nothing was asked of a model: cap, queue, no model, charged before."""
+
+
+class CountedBy(str, Enum):
+    """Where a number of tokens comes from."""
+
+    ENGINE = "engine"
+    ESTIMATE = "estimate"
+
+
 def rung_label(rung: Rung) -> str:
     """`Rung.TRACE` -> `trace`."""
     return rung.name.lower()
@@ -92,6 +111,27 @@ ONDEVICE_RESIDENT_BYTES = Gauge(
     "crystal_ondevice_resident_bytes", "Memory of the model process; 0 while none runs.", registry=REGISTRY
 )
 
+DRAFTS = Counter("crystal_hub_drafts", "Drafts at the hub by outcome.", ("result",), registry=REGISTRY)
+DRAFT_TOKENS = Counter(
+    "crystal_hub_draft_tokens",
+    "Tokens charged to drafts at the hub, by who counted.",
+    ("by",),
+    registry=REGISTRY,
+)
+ENDPOINTS = Gauge("crystal_hub_endpoints", "Model endpoints by health.", ("state",), registry=REGISTRY)
+DRAFTS_IN_FLIGHT = Gauge("crystal_hub_drafts_in_flight", "Requests at the engines now.", registry=REGISTRY)
+ENDPOINT_STALLS = Counter(
+    "crystal_hub_endpoint_stalls", "Endpoints drained because nothing moved.", registry=REGISTRY
+)
+
+VECTORS = Gauge(
+    "crystal_memory_vectors", "Live entries by whether they have a vector.", ("state",), registry=REGISTRY
+)
+EMBEDDED = Counter("crystal_embedded_texts", "Texts whose vector was kept.", registry=REGISTRY)
+QUERY_EMBEDDINGS = Counter(
+    "crystal_query_embeddings", "Queries put to the embedder by how it ended.", ("end",), registry=REGISTRY
+)
+
 LINK_BYTES = Counter("crystal_link_bytes", "Payload bytes on the link.", ("direction",), registry=REGISTRY)
 BATCHES = Counter("crystal_link_batches", "Batches of deltas by result.", ("result",), registry=REGISTRY)
 LINK_REFUSALS = Counter("crystal_link_refusals", "Peers and messages refused.", ("code",), registry=REGISTRY)
@@ -112,6 +152,10 @@ def _start_at_zero() -> None:
         LINK_BYTES.labels(direction=direction.value)
     for result in BatchResult:
         BATCHES.labels(result=result.value)
+    for outcome in DraftResult:
+        DRAFTS.labels(result=outcome.value)
+    for counted in CountedBy:
+        DRAFT_TOKENS.labels(by=counted.value)
 
 
 _start_at_zero()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.memory.model import Kind, Ladder, Rung
+from shared.memory.vectors import Signature
 
 
 class Clock(Protocol):
@@ -113,13 +114,21 @@ class Embedder(Protocol):
     """Text to unit vectors. Absent = everything works lexically and says so."""
 
     @property
-    def model_id(self) -> str: ...
+    def signature(self) -> Signature:
+        """Which vectors may be compared with these."""
+        ...
 
     @property
-    def width(self) -> int: ...
+    def provider(self) -> str:
+        """Where it runs."""
+        ...
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape (len(texts), width)."""
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Of what is remembered, (len(texts), width); PermanentError(MODEL_BROKEN)."""
+        ...
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Of what is asked, (width,); PermanentError(MODEL_BROKEN)."""
         ...
 
 
@@ -153,6 +162,8 @@ class Draft:
     model: str
     tokens: int
     failure: str = ""
+    estimated: bool = False
+    """The endpoint did not say what it used: `tokens` is the most that it can have been."""
 
 
 class Generator(Protocol):

@@ -71,6 +71,8 @@ class Edge:
         whole: dict[str, Value | Mapping[str, Value]] = {
             "tenant": self.tenant,
             "data_dir": str(self.directory),
+            # A model that this machine happens to hold must not change what a test sees.
+            "embedder": {"model": "none"},
             **self.tables,
             "door": door,
         }

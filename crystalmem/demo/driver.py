@@ -161,6 +161,8 @@ class ArmRun:
                 },
                 "archive": {"mode": arm.archive, "grace_s": GRACE_S},
                 "idle": {"window_s": NEVER_S, "patience_s": NEVER_S},
+                # By words alone: the same figures on every machine, whatever models it holds.
+                "embedder": {"model": "none"},
                 "door": {"socket": self._socket},
                 "link": link,
             },
