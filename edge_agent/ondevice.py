@@ -45,6 +45,8 @@ _REFUSED_WAIT_S = 60.0
 _LOAD_SILENCE_S = 180.0
 _SILENCE_S = 30.0
 _LOOK_S = 1.0
+# Recalls that keep cancelling it would spend the cap on prompts that are never finished.
+_LONGEST_CALM_S = 60.0
 _NS = 1_000_000_000
 _log = get_logger("ondevice")
 
@@ -70,6 +72,8 @@ class OnDevice:
         self._flying: ModelProcess | None = None
         self._spent = (0, 0)
         self._interrupts = 0
+        self._cancels_in_a_row = 0
+        self._calm_until_mono_ns = 0
         self._deaths_in_a_row = 0
         self._not_before_mono_ns = 0
         self._last_used_mono_ns = clock.mono_ns()
@@ -80,10 +84,11 @@ class OnDevice:
 
     @property
     def available(self) -> bool:
-        """Whether a call would be tried now."""
-        if self._phase in {Phase.ABSENT, Phase.GIVEN_UP}:
+        """Whether a call should be tried now."""
+        now = self._clock.mono_ns()
+        if self._phase in {Phase.ABSENT, Phase.GIVEN_UP} or now < self._calm_until_mono_ns:
             return False
-        return self._process is not None or self._clock.mono_ns() >= self._not_before_mono_ns
+        return self._process is not None or now >= self._not_before_mono_ns
 
     @property
     def model(self) -> str:
@@ -93,8 +98,8 @@ class OnDevice:
     @property
     def phase(self) -> Phase:
         """Where it stands now."""
-        waiting = self._phase is Phase.WAITING and self.available
-        return Phase.ASLEEP if waiting else self._phase
+        over = self._phase is Phase.WAITING and self._clock.mono_ns() >= self._not_before_mono_ns
+        return Phase.ASLEEP if over else self._phase
 
     @property
     def problem(self) -> str:
@@ -196,6 +201,12 @@ class OnDevice:
         return Answer(message.end, message.text, self._model, *spent)
 
     def _booked(self, answer: Answer) -> Answer:
+        if answer.end is End.CANCELLED:
+            self._cancels_in_a_row += 1
+            calm_s = min(2.0 ** (self._cancels_in_a_row - 1), _LONGEST_CALM_S)
+            self._calm_until_mono_ns = self._clock.mono_ns() + round(calm_s * _NS)
+        elif answer.end is not End.UNAVAILABLE:
+            self._cancels_in_a_row = 0
         counts = self.counts
         counts.calls += 1
         counts.tokens += answer.tokens
@@ -229,7 +240,9 @@ class OnDevice:
         if self._process is not None:
             return self._process
         folder = self._options.folder
-        if folder is None or not self.available:
+        if folder is None or self._phase is Phase.GIVEN_UP:
+            return None
+        if self._clock.mono_ns() < self._not_before_mono_ns:
             return None
         try:
             manifest = await anyio.to_thread.run_sync(read_manifest, folder, FORMAT)
