@@ -57,6 +57,26 @@ def edge_run(config: Path | None, data_dir: str | None, settings: tuple[str, ...
     sys.exit(run_edge(config, _overrides(settings, data_dir)))
 
 
+@main.command()
+@click.option("--config", type=click.Path(path_type=Path), default=None, help="TOML file of the edge.")
+@click.option("--data-dir", default=None, help="Where memory/ lies.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one key, e.g. embedder.model=bge-m3.",
+)
+def reembed(config: Path | None, data_dir: str | None, settings: tuple[str, ...]) -> None:
+    """Make every vector anew with the configured embedder; the edge daemon must be stopped.
+
+    Can be interrupted at any point: run it again, or start the daemon, which goes on in idle windows.
+    """
+    from crystalmem.reembed import reembed_store
+
+    reembed_store(config, _overrides(settings, data_dir), click.echo)
+
+
 @main.group()
 def hub() -> None:
     """The hub daemon: archive, regeneration, ledger."""

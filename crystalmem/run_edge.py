@@ -20,7 +20,7 @@ from shared.host.log import configure
 from shared.host.service import Supervisor, run_service
 from shared.memory.model import Kind
 from shared.memory.text_codec import TextCodec
-from shared.ports import AdmissionDecision, Retention
+from shared.ports import AdmissionDecision, Retention, RungCodec
 
 # Motion has a codec of its own; every other kind is text.
 _TEXT_KINDS = tuple(kind for kind in Kind if kind is not Kind.MOTION)
@@ -39,13 +39,12 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
     config = load(config_file, EdgeConfig, overrides)
     configure()
     clock = SystemClock()
-    codec = TextCodec(PlainDistiller())
     embedder, no_embedder = find_embedder(config.embedder)
     ports = EdgePorts(
         clock=clock,
         rng=SystemRng(),
         ids=RandomIds(),
-        codecs=dict.fromkeys(_TEXT_KINDS, codec),
+        codecs=text_codecs(),
         admission=WriteAll(),
         retention=_retention(config),
         endpoint=_endpoint(config),
@@ -60,6 +59,11 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
     if config_file is None:
         click.echo(_welcome(config), err=True)
     return run_service(daemon, clock)
+
+
+def text_codecs() -> Mapping[Kind, RungCodec]:
+    """One codec for every kind that is text."""
+    return dict.fromkeys(_TEXT_KINDS, TextCodec(PlainDistiller()))
 
 
 def find_embedder(config: EmbedderConfig) -> tuple[OnnxEmbedder | None, str]:

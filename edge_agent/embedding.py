@@ -1,4 +1,4 @@
-"""Vectors in the daemon: queries under a time limit, entries in the background, the model on its own thread."""
+"""Vectors in the daemon: queries under a time limit, entries in the background, a thread for the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class QueryVector:
 
 
 @dataclass(frozen=True)
-class _Made:
+class Made:
+    """Vectors of the entries that the model could take, row by row, and what it said of the others."""
+
     entries: list[Wanting]
     vectors: Floats
     failed: dict[int, CrystalError]
@@ -98,7 +100,7 @@ class Embedding:
             entries = await self._parts.thread.run(self._wanting, self._embedder, step)
             if not entries:
                 break
-            made = await self._thread.run(_made, self._embedder, entries)
+            made = await self._thread.run(make_vectors, self._embedder, entries)
             self._note_failed(made)
             async with self._parts.lock:
                 written = await self._parts.thread.run(self._keep, self._embedder, made)
@@ -106,19 +108,21 @@ class Embedding:
             if not written and not made.failed:
                 # The room went elsewhere meanwhile.
                 break
-        if kept:
-            await self._parts.thread.run(self._parts.store.shrink)
-            metrics.EMBEDDED.inc(kept)
+        metrics.EMBEDDED.inc(kept)
         return kept
 
     def _wanting(self, embedder: Embedder, most: int) -> list[Wanting]:
         vectors = self._parts.store.vectors
         return vectors.wanting(embedder.signature, most, _STEP_CHARACTERS, self._failed)
 
-    def _keep(self, embedder: Embedder, made: _Made) -> int:
-        return self._parts.store.vectors.keep(embedder.signature, made.entries, made.vectors)
+    def _keep(self, embedder: Embedder, made: Made) -> int:
+        store = self._parts.store
+        kept = store.vectors.keep(embedder.signature, made.entries, made.vectors)
+        # The log is budget too.
+        store.shrink()
+        return kept
 
-    def _note_failed(self, made: _Made) -> None:
+    def _note_failed(self, made: Made) -> None:
         """A text that the model cannot take is not tried again by this process."""
         for number, problem in made.failed.items():
             _log.warning("an entry has no vector", number=number, reason=clean(str(problem), 300))
@@ -150,10 +154,10 @@ class Embedding:
         await self._thread.aclose()
 
 
-def _made(embedder: Embedder, entries: Sequence[Wanting]) -> _Made:
+def make_vectors(embedder: Embedder, entries: Sequence[Wanting]) -> Made:
     """All at once; where that fails one by one, so that one text costs no other its vector."""
     try:
-        return _Made(list(entries), embedder.passages([entry.text for entry in entries]), {})
+        return Made(list(entries), embedder.passages([entry.text for entry in entries]), {})
     except PermanentError:
         pass
     kept: list[Wanting] = []
@@ -165,7 +169,7 @@ def _made(embedder: Embedder, entries: Sequence[Wanting]) -> _Made:
             kept.append(entry)
         except PermanentError as problem:
             failed[entry.number] = problem
-    return _Made(kept, np.array(rows, np.float32), failed)
+    return Made(kept, np.array(rows, np.float32), failed)
 
 
 def _without(missing: str) -> QueryVector:
