@@ -144,16 +144,17 @@ def test_a_vector_that_does_not_fit_is_not_made_and_demotes_nothing(directory: P
     with closing(open_store(directory, provision_bytes=200_000)) as store:
         fill(store, 200, 800)
         store.shrink()
-        store.set_budget(store.account.disk_bytes() - store.meta.empty_bytes + 12_000)
+        store.set_budget(store.account.disk_bytes() - store.meta.empty_bytes + 25_000)
         rungs = store.usage().rungs
-        kept = embed_all(store)
+        wide = Signature("wide", 1024, "mean")
+        kept = embed_all(store, wide)
         store.shrink()
         usage = store.usage()
         assert 0 < kept < 200
         assert usage.rungs == rungs
         assert usage.holds
         assert store.vectors.counts().pending == 200 - kept
-        assert store.vectors.wanting(MODEL, 10, 10**6) == []
+        assert store.vectors.wanting(wide, 10, 10**6) == []
 
 
 def test_vectors_go_before_any_entry_does(directory: Path) -> None:
