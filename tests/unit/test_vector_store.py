@@ -31,14 +31,15 @@ def made(count: int, width: int = MODEL.width, seed: int = 1) -> Floats:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
-def embed_all(store: Store, signature: Signature = MODEL, most: int = 10**9) -> int:
+def embed_all(store: Store, signature: Signature = MODEL) -> int:
     """Vectors for everything that wants one, as many as fit; an entry's is seeded by its number."""
     kept = 0
-    while entries := store.vectors.wanting(signature, min(500, most - kept), 10**9):
+    while entries := store.vectors.wanting(signature, 64, 10**9):
         vectors = np.concatenate([made(1, signature.width, entry.number) for entry in entries])
         if not (done := store.vectors.keep(signature, entries, vectors)):
             break
         kept += done
+        store.shrink()
     return kept
 
 
@@ -148,7 +149,6 @@ def test_a_vector_that_does_not_fit_is_not_made_and_demotes_nothing(directory: P
         rungs = store.usage().rungs
         wide = Signature("wide", 1024, "mean")
         kept = embed_all(store, wide)
-        store.shrink()
         usage = store.usage()
         assert 0 < kept < 200
         assert usage.rungs == rungs
