@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edge_agent.entries import EvictionReason, Usage
 from edge_agent.store import Store
 from edge_agent.sweep import WAL_CHUNK_BYTES, Sweep
+from edge_agent.vectors import VECTOR_ROW_BYTES
 from shared.memory.model import Rung
+from shared.memory.vectors import Signature
 from tests.planes import fill, open_store, scattered_pricing
 
 ENTRIES = 100_000
 ENTRY_BYTES = 200
+MODEL = Signature("model", 384, "mean")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -70,9 +74,37 @@ def test_a_store_that_frees_nothing_fails_the_check(directory: Path) -> None:
             check_budgets(usage, budget)
 
 
-def test_both_budgets_hold_down_the_trough(directory: Path) -> None:
+def add_vectors(store: Store) -> None:
+    """A vector of 384 bits for every entry, as the background makes them: in steps, by number."""
+    rng = np.random.default_rng(5)
+    while entries := store.vectors.wanting(MODEL, 2000, 10**9):
+        made = rng.standard_normal((len(entries), MODEL.width)).astype(np.float32)
+        assert store.vectors.keep(MODEL, entries, made) == len(entries)
+        store.shrink()
+
+
+def test_a_vector_costs_what_it_is_charged(directory: Path) -> None:
+    """48 bytes of code and 12 of row, on disk as in the account; a shed one leaves the file again."""
+    with closing(open_store(directory)) as store:
+        disk, logical = store.account.disk_bytes(), store.account.logical_bytes()
+        add_vectors(store)
+        assert len(store.vectors) == ENTRIES
+        each = MODEL.width // 8 + VECTOR_ROW_BYTES
+        assert store.account.logical_bytes() - logical == pytest.approx(ENTRIES * each, abs=200)
+        assert (store.account.disk_bytes() - disk) / ENTRIES < 1.03 * each
+        numbers = store.table.numbers().tolist()
+        for start in range(0, ENTRIES, 5000):
+            store.vectors.shed(numbers[start : start + 5000])
+            store.shrink()
+        assert store.account.disk_bytes() - disk < 0.01 * ENTRIES * each
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_both_budgets_hold_down_the_trough(directory: Path, *, vectors: bool) -> None:
     """50, 25 and 10 %, each a partial sweep in price order, which is not storage order."""
     with closing(open_store(directory)) as store:
+        if vectors:
+            add_vectors(store)
         provided, gone = provision(store), 0
         for percent in (50, 25, 10):
             budget = provided * percent // 100
@@ -87,5 +119,9 @@ def test_both_budgets_hold_down_the_trough(directory: Path) -> None:
             assert usage.logical_bytes > 0.75 * budget
             gone += len(sweep.report.evicted)
             assert usage.entries == ENTRIES - gone
+            rows = store.table.rows()
+            held = rows["number"][rows["vector_bytes"] > 0].tolist()
+            assert len(held) == len(store.vectors)
+            assert (rows["facts"]["rung"][rows["vector_bytes"] > 0] <= Rung.COMPRESSED).all()
             sample = store.table.numbers().tolist()[::997]
             assert len(dict(store.texts(sample))) == len(sample)
