@@ -28,7 +28,7 @@ from shared.memory.model import Kind
 from shared.ports import Clock, Verdict
 
 if TYPE_CHECKING:
-    from hub.model import OpenAIGenerator
+    from hub.endpoints import Endpoints
 
 STATUS_NAME = "status.json"
 METRICS_NAME = "metrics.prom"
@@ -49,18 +49,18 @@ class TextGate:
 def run_hub_command(config_file: Path | None, overrides: Mapping[str, object]) -> int:
     """`crystalmem hub run`: the exit code."""
     log.configure()
+    clock = SystemClock()
     try:
         config = load(config_file, HubConfig, overrides)
-        settings, generator = settings_of(config), generator_of(config.model)
+        settings, generator = settings_of(config), generator_of(config.model, clock)
     except CrystalError as error:
         _log.error("the hub cannot start", code=error.code.value, reason=log.clean(str(error), 500))
         return 1
-    return run_hub(settings, generator)
+    return run_hub(settings, generator, clock)
 
 
-def run_hub(settings: HubSettings, generator: OpenAIGenerator | None) -> int:
+def run_hub(settings: HubSettings, generator: Endpoints | None, clock: Clock) -> int:
     """Serve until SIGTERM; 0 when that was asked for, 1 when a part died."""
-    clock = SystemClock()
     return run_service(partial(_daemon, settings, generator, clock), clock)
 
 
@@ -73,28 +73,40 @@ def settings_of(config: HubConfig) -> HubSettings:
         keys=_keys(config),
         edges_file=Path(config.edges_file).expanduser() if config.edges_file else directory / EDGES_NAME,
         quota_bytes=config.quota_bytes,
-        rules=Rules(config.rho, strict=config.gate == "strict", max_tokens=config.model.max_tokens),
+        rules=Rules(
+            config.rho,
+            strict=config.gate == "strict",
+            max_tokens=config.model.max_tokens,
+            prompt_tokens=config.model.prompt_tokens,
+            neighbours=config.model.neighbours,
+        ),
     )
 
 
-def generator_of(model: ModelConfig) -> OpenAIGenerator | None:
+def generator_of(model: ModelConfig, clock: Clock) -> Endpoints | None:
     """The generative source; None where no endpoint is configured."""
-    if not model.url:
+    if not model.endpoints:
         return None
     # Importing the client takes longer than all the rest of the start.
+    from hub.endpoints import Endpoints
     from hub.model import OpenAIGenerator
 
     # Local engines want no key, and the client refuses an empty one.
     api_key = _secret(Path(model.api_key_file).expanduser()) if model.api_key_file else "none"
-    return OpenAIGenerator(model.url, model.name, api_key, model.timeout_s)
+    callers = [OpenAIGenerator(url, model.name, api_key, model.timeout_s, clock) for url in model.endpoints]
+    return Endpoints(callers, clock, stall_s=model.stall_s, most=model.max_in_flight)
 
 
 async def _daemon(
-    settings: HubSettings, generator: OpenAIGenerator | None, clock: Clock, supervisor: Supervisor
+    settings: HubSettings, generator: Endpoints | None, clock: Clock, supervisor: Supervisor
 ) -> None:
     worker = WorkerThread("hub-store", supervisor.pulse("hub-store"))
     gates: dict[Kind, DraftGate] = {kind: TextGate() for kind in Kind if kind is not Kind.MOTION}
-    app = HubApp(settings, HubPorts(clock, worker, gates, generator))
+    ports = HubPorts(clock, worker, gates)
+    if generator is not None:
+        ports = HubPorts(clock, worker, gates, generator, generator.status)
+        supervisor.start("endpoints", generator.watch)
+    app = HubApp(settings, ports)
     supervisor.start("status", _publish, app, settings.directory, clock)
     try:
         await app.run(supervisor.stop, supervisor.ready)

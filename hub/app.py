@@ -11,10 +11,11 @@ import anyio
 import zmq.asyncio
 
 from hub.auth import AllowListFile, ZapHandler, prove_strangers_stay_out
+from hub.calls import EndpointStatus
 from hub.counters import Counters, HubStatus
 from hub.handshakes import HandshakeWatch
 from hub.ledger import Ledger
-from hub.regenerate import DraftGate, Regenerator, Rules
+from hub.regenerate import Books, DraftGate, Regenerator, Rules
 from hub.router import Router
 from hub.stores import Stores
 from shared.errors import SecurityError
@@ -51,6 +52,8 @@ class HubPorts:
     worker: WorkerThread
     gates: Mapping[Kind, DraftGate]
     generator: Generator | None = None
+    endpoints: Callable[[], tuple[EndpointStatus, ...]] = tuple
+    """How the generator's endpoints are, for `status`."""
 
 
 class HubApp:
@@ -98,15 +101,15 @@ class HubApp:
             unsent=counters.unsent,
             clones=counters.clones,
             allow_list_failures=self._allowed.failures,
+            endpoints=self._ports.endpoints(),
         )
 
     async def _serve(
         self, stores: Stores, ledger: Ledger, stop: anyio.Event, ready: Callable[[str], None]
     ) -> None:
         settings, ports = self._settings, self._ports
-        regenerator = Regenerator(
-            ports.generator, ports.gates, ledger, ports.worker, ports.clock, settings.rules
-        )
+        books = Books(stores, ledger, ports.worker)
+        regenerator = Regenerator(ports.generator, ports.gates, books, ports.clock, settings.rules)
         with ExitStack() as stack:
             context = zmq.asyncio.Context()
             stack.callback(context.term)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from hub.calls import EndpointStatus
 from shared import metrics
 from shared.errors import Code
 from shared.metrics import BatchResult
@@ -32,6 +33,7 @@ class HubStatus(Struct, frozen=True):
     unsent: int
     clones: int
     allow_list_failures: int
+    endpoints: tuple[EndpointStatus, ...] = ()
 
 
 @dataclass

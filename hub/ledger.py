@@ -9,11 +9,15 @@ from pathlib import Path
 
 from shared.host.db import Database, open_db
 from shared.ports import LedgerRow
+from shared.wire import DraftFailure
 
 _COLUMNS = (
     "tenant, stage, number, version, origin, target, source, tokens, link_bytes, admitted, reason, wall_ns"
 )
-_INSERT = f"INSERT INTO spending ({_COLUMNS}, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = (
+    f"INSERT INTO spending ({_COLUMNS}, settled, base_digest)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class Ledger:
@@ -25,23 +29,35 @@ class Ledger:
     def record(self, row: LedgerRow) -> None:
         """An attempt that is over."""
         with self._database.write():
-            self._database.execute(_INSERT, (*astuple(row), 1))
+            self._database.execute(_INSERT, (*astuple(row), 1, b""))
 
-    def reserve(self, row: LedgerRow, cap_tokens: int) -> int | None:
-        """Charge `row.tokens` before the call, durably; None when the stage's cap would break."""
+    def reserve(self, row: LedgerRow, cap_tokens: int, base_digest: bytes = b"") -> int | DraftFailure:
+        """Charge `row.tokens` before the call, durably; OVER_CAP when the stage's cap would break.
+
+        ALREADY_CHARGED: this base and rung cost something in this stage before, whatever came of it.
+        """
         with self._database.write():
+            if base_digest and self._charged(row, base_digest):
+                return DraftFailure.ALREADY_CHARGED
             if self.tokens_spent(row.tenant, row.stage) + row.tokens > cap_tokens:
-                return None
-            return self._database.insert(_INSERT, (*astuple(row), 0))
+                return DraftFailure.OVER_CAP
+            return self._database.insert(_INSERT, (*astuple(row), 0, base_digest))
 
-    def settle(self, attempt: int, tokens: int, link_bytes: int, reason: str) -> None:
+    def settle(
+        self, attempt: int, tokens: int, link_bytes: int, reason: str, *, estimated: bool = False
+    ) -> None:
         """What a reserved attempt really cost and how it ended; an empty reason is an admission."""
         with self._database.write():
             self._database.execute(
-                "UPDATE spending SET tokens = ?, link_bytes = ?, admitted = ?, reason = ?, settled = 1"
-                " WHERE attempt = ?",
-                (tokens, link_bytes, not reason, reason, attempt),
+                "UPDATE spending SET tokens = ?, link_bytes = ?, admitted = ?, reason = ?, estimated = ?,"
+                " settled = 1 WHERE attempt = ?",
+                (tokens, link_bytes, not reason, reason, estimated, attempt),
             )
+
+    def release(self, attempt: int) -> None:
+        """A reserved attempt that no endpoint took: as if it had not been."""
+        with self._database.write():
+            self._database.execute("DELETE FROM spending WHERE attempt = ?", (attempt,))
 
     def totals(self, tenant: str) -> Mapping[str, float]:
         """Sums over every stage of a tenant."""
@@ -60,6 +76,24 @@ class Ledger:
                 (tenant, stage),
             )[0][0]
         )
+
+    def estimated_tokens(self, tenant: str) -> int:
+        """Tokens of a tenant that no endpoint counted: estimates, and reservations that a crash left."""
+        return int(
+            self._database.query(
+                "SELECT coalesce(sum(tokens), 0) FROM spending WHERE tenant = ?"
+                " AND (estimated = 1 OR settled = 0)",
+                (tenant,),
+            )[0][0]
+        )
+
+    def _charged(self, row: LedgerRow, base_digest: bytes) -> bool:
+        found = self._database.query_one(
+            "SELECT 1 FROM spending WHERE tenant = ? AND stage = ? AND number = ? AND version = ?"
+            " AND target = ? AND base_digest = ? AND tokens > 0",
+            (row.tenant, row.stage, row.number, row.version, row.to, base_digest),
+        )
+        return found is not None
 
     def close(self) -> None:
         """Close the file."""

@@ -1,4 +1,4 @@
-"""Drafts: reserve under the stage's cap, ask the model once, judge at the hub, charge whatever came of it."""
+"""Drafts: kept ones first; else reserve under the stage's cap, ask once, judge, keep, charge what it cost."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from typing import Protocol
 import anyio
 from msgspec.structs import replace
 
+from hub.drafts import KeptDraft
 from hub.ledger import Ledger
+from hub.replies import unfit
+from shared import metrics
 from shared.errors import CrystalError
 from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Source
+from shared.metrics import CountedBy, DraftResult
 from shared.ports import Clock, Draft, DraftRequest, Generator, LedgerRow, Verdict
-from shared.prompt import estimate_tokens
+from shared.prompt import estimate_tokens, prompt_tokens
 from shared.wire import DraftAsk, DraftFailure, DraftReply
 
-# Above this many at once an engine only queues; the edge keeps its rung and asks again later.
-MAX_DRAFTS = 8
 _UNSETTLED = "unsettled"
+# No endpoint took the ask: there was no attempt.
+_NOT_ASKED = frozenset({DraftFailure.BUSY, DraftFailure.RATE_LIMITED, DraftFailure.UNREACHABLE})
 
 
 class DraftGate(Protocol):
@@ -29,13 +33,32 @@ class DraftGate(Protocol):
     def gate(self, record: bytes, draft: str, neighbours: Sequence[str], *, strict: bool) -> Verdict: ...
 
 
+class Shelf(Protocol):
+    """Where admitted drafts are kept (hub.stores.Stores). Run on the hub's store thread."""
+
+    def kept_draft(self, edge: str, ask: DraftAsk) -> KeptDraft | None: ...
+
+    def keep_draft(self, edge: str, ask: DraftAsk, draft: KeptDraft) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Rules:
-    """rho of Eq. 10, the gate's mode, and the longest reply that one call may ask for."""
+    """rho of Eq. 10, the gate's mode, and what one call may hold at most."""
 
     rho: float
     strict: bool
     max_tokens: int = 1024
+    prompt_tokens: int = 3072
+    neighbours: int = 3
+
+
+@dataclass(frozen=True)
+class Books:
+    """Where drafts are kept and charged: both on the hub's store thread."""
+
+    shelf: Shelf
+    ledger: Ledger
+    worker: WorkerThread
 
 
 class Regenerator:
@@ -45,15 +68,13 @@ class Regenerator:
         self,
         generator: Generator | None,
         gates: Mapping[Kind, DraftGate],
-        ledger: Ledger,
-        worker: WorkerThread,
+        books: Books,
         clock: Clock,
         rules: Rules,
     ) -> None:
         self._generator = generator
         self._gates = gates
-        self._ledger = ledger
-        self._worker = worker
+        self._books = books
         self._clock = clock
         self._rules = rules
         self._flying: dict[tuple[object, ...], asyncio.Future[DraftReply]] = {}
@@ -63,20 +84,18 @@ class Regenerator:
         """True where a model endpoint is configured."""
         return self._generator is not None
 
-    async def draft(self, ask: DraftAsk) -> DraftReply:
+    async def draft(self, edge: str, ask: DraftAsk) -> DraftReply:
         """One reply an ask; an ask that is repeated while its draft flies waits for it and costs nothing."""
         gate = self._gates.get(ask.kind)
         if self._generator is None or gate is None:
             return _nothing(ask, DraftFailure.NO_MODEL)
-        key = (ask.tenant, ask.number, ask.version, ask.base_digest, ask.target)
+        key = (edge, ask.tenant, ask.number, ask.version, ask.base_digest, ask.target)
         if key in self._flying:
             reply = await asyncio.shield(self._flying[key])
             return replace(reply, request=ask.request, tokens=0)
-        if len(self._flying) >= MAX_DRAFTS:
-            return _nothing(ask, DraftFailure.BUSY)
         future = self._flying[key] = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._charged(ask, self._generator, gate)
+            reply = await self._kept(edge, ask) or await self._charged(edge, ask, self._generator, gate)
         except CrystalError:
             future.set_result(_nothing(ask, DraftFailure.BUSY))
             raise
@@ -87,24 +106,57 @@ class Regenerator:
             del self._flying[key]
             future.cancel()
 
-    async def _charged(self, ask: DraftAsk, generator: Generator, gate: DraftGate) -> DraftReply:
-        request = _request(ask, self._rules.max_tokens)
+    async def _kept(self, edge: str, ask: DraftAsk) -> DraftReply | None:
+        """What was admitted for this base before. In its own stage the edge may have missed what it cost."""
+        kept = await self._books.worker.run(self._books.shelf.kept_draft, edge, ask)
+        if kept is None:
+            return None
+        metrics.DRAFTS.labels(result=DraftResult.KEPT.value).inc()
+        tokens = kept.tokens if kept.stage == ask.stage else 0
+        return DraftReply(ask.request, kept.text, kept.model, tokens)
+
+    async def _charged(self, edge: str, ask: DraftAsk, generator: Generator, gate: DraftGate) -> DraftReply:
+        ledger, worker = self._books.ledger, self._books.worker
+        request = _request(ask, self._rules)
+        if request is None:
+            return _nothing(ask, DraftFailure.TOO_LONG)
         reserved = _reservation(ask, estimate_tokens(request), self._clock.wall_ns())
         # The hub's own rho: an edge may ask for less, never for more.
         cap_tokens = min(int(self._rules.rho * ask.serving_tokens), ask.cap_tokens)
-        attempt = await self._worker.run(self._ledger.reserve, reserved, cap_tokens)
-        if attempt is None:
-            return _nothing(ask, DraftFailure.OVER_CAP)
+        attempt = await worker.run(ledger.reserve, reserved, cap_tokens, ask.base_digest)
+        if isinstance(attempt, DraftFailure):
+            return _nothing(ask, attempt)
         draft = await generator.draft(request)
+        if draft.failure in _NOT_ASKED and not draft.tokens:
+            await worker.run(ledger.release, attempt)
+            return _nothing(ask, DraftFailure(draft.failure))
         reason = draft.failure or await anyio.to_thread.run_sync(self._rejection, ask, draft, gate)
         text = "" if reason else draft.text
-        await self._worker.run(self._ledger.settle, attempt, draft.tokens, len(text.encode()), reason)
+        if text:
+            # Before the books are closed: a hub that dies in between has charged it, and answers with it.
+            kept = KeptDraft(text, draft.model, draft.tokens, ask.stage, judged=False)
+            await worker.run(self._books.shelf.keep_draft, edge, ask, kept)
+        await worker.run(_settle, ledger, attempt, draft, len(text.encode()), reason)
+        _count(draft, reason)
         return DraftReply(ask.request, text, draft.model, draft.tokens, reason)
 
     def _rejection(self, ask: DraftAsk, draft: Draft, gate: DraftGate) -> str:
-        """The gate's reason; empty when the draft is admitted."""
+        """Why the draft is not admitted; empty when it is."""
+        if reason := unfit(ask.residue, draft.text):
+            return reason
         verdict = gate.gate(ask.record, draft.text, ask.neighbours, strict=self._rules.strict)
         return "" if verdict.admitted else verdict.reason
+
+
+def _settle(ledger: Ledger, attempt: int, draft: Draft, link_bytes: int, reason: str) -> None:
+    ledger.settle(attempt, draft.tokens, link_bytes, reason, estimated=draft.estimated)
+
+
+def _count(draft: Draft, reason: str) -> None:
+    result = DraftResult.REJECTED if reason else DraftResult.ADMITTED
+    metrics.DRAFTS.labels(result=(DraftResult.FAILED if draft.failure else result).value).inc()
+    by = CountedBy.ESTIMATE if draft.estimated else CountedBy.ENGINE
+    metrics.DRAFT_TOKENS.labels(by=by.value).inc(draft.tokens)
 
 
 def _reservation(ask: DraftAsk, tokens: int, wall_ns: int) -> LedgerRow:
@@ -124,24 +176,33 @@ def _reservation(ask: DraftAsk, tokens: int, wall_ns: int) -> LedgerRow:
     )
 
 
-def _request(ask: DraftAsk, max_tokens: int) -> DraftRequest:
-    return DraftRequest(
-        number=ask.number,
-        version=ask.version,
-        base_digest=ask.base_digest,
-        origin=ask.origin,
-        target=ask.target,
-        residue=ask.residue,
-        invariants=ask.invariants,
-        neighbours=ask.neighbours,
-        max_tokens=min(ask.max_tokens, max_tokens),
-        kind=ask.kind,
-        record=ask.record,
-        stage=ask.stage,
-        serving_tokens=ask.serving_tokens,
-        cap_tokens=ask.cap_tokens,
-    )
+def _request(ask: DraftAsk, rules: Rules) -> DraftRequest | None:
+    """What is asked of the model: the farthest neighbours go first; None when even alone it is too long."""
+    neighbours = ask.neighbours[: rules.neighbours]
+    while True:
+        request = DraftRequest(
+            number=ask.number,
+            version=ask.version,
+            base_digest=ask.base_digest,
+            origin=ask.origin,
+            target=ask.target,
+            residue=ask.residue,
+            invariants=ask.invariants,
+            neighbours=neighbours,
+            max_tokens=min(ask.max_tokens, rules.max_tokens),
+            kind=ask.kind,
+            record=ask.record,
+            stage=ask.stage,
+            serving_tokens=ask.serving_tokens,
+            cap_tokens=ask.cap_tokens,
+        )
+        if prompt_tokens(request) <= rules.prompt_tokens:
+            return request
+        if not neighbours:
+            return None
+        neighbours = neighbours[:-1]
 
 
 def _nothing(ask: DraftAsk, failure: DraftFailure) -> DraftReply:
+    metrics.DRAFTS.labels(result=DraftResult.REFUSED.value).inc()
     return DraftReply(ask.request, "", "", 0, failure.value)

@@ -145,7 +145,7 @@ class Router:
             await self._send(routing_id, await self._worker.run(self._stores.fetch, edge.name, message))
         elif isinstance(message, DraftAsk):
             self._counters.drafts += 1
-            await self._ask(routing_id, message, tasks)
+            await self._ask(edge, routing_id, message, tasks)
 
     async def _hello(self, edge: Edge, routing_id: bytes, hello: Hello) -> None:
         if not hello.protocol_min <= PROTOCOL <= hello.protocol_max:
@@ -216,16 +216,16 @@ class Router:
             self._counters.not_archived += len(applied.ack.not_archived)
         await self._send(routing_id, applied.ack)
 
-    async def _ask(self, routing_id: bytes, ask: DraftAsk, tasks: TaskGroup) -> None:
+    async def _ask(self, edge: Edge, routing_id: bytes, ask: DraftAsk, tasks: TaskGroup) -> None:
         if self._asks >= MAX_ASKS:
             await self._send(routing_id, DraftReply(ask.request, "", "", 0, DraftFailure.BUSY.value))
             return
         self._asks += 1
-        tasks.start_soon(self._draft, routing_id, ask)
+        tasks.start_soon(self._draft, edge.name, routing_id, ask)
 
-    async def _draft(self, routing_id: bytes, ask: DraftAsk) -> None:
+    async def _draft(self, edge: str, routing_id: bytes, ask: DraftAsk) -> None:
         try:
-            await self._send(routing_id, await self._regenerator.draft(ask))
+            await self._send(routing_id, await self._regenerator.draft(edge, ask))
         except CrystalError as error:
             await self._refuse(routing_id, ask.request, error)
         finally:

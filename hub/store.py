@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hub.archive import Archive
+from hub.drafts import Drafts, KeptDraft
 from hub.entries import Entries, Outcome
 from hub.greeting import Cursor, judge
 from shared.errors import Code, IntegrityError, SecurityError
@@ -18,6 +19,7 @@ from shared.wire import (
     Ack,
     Archived,
     Batch,
+    DraftAsk,
     Fetch,
     Hello,
     HelloVerdict,
@@ -64,6 +66,7 @@ class TenantStore:
         self._database: Database = open_db(directory / f"{tenant}{DATABASE_SUFFIX}", schema)
         self.archive = Archive(self._database, quota_bytes)
         self._entries = Entries(self._database, self.archive, tenant)
+        self._drafts = Drafts(self._database, quota_bytes)
         self._claim()
 
     def close(self) -> None:
@@ -114,6 +117,15 @@ class TenantStore:
     def fetch(self, edge: str, ask: Fetch) -> Archived:
         """Everything the archive holds of an entry; PermanentError(SOURCE_ABSENT) when that is nothing."""
         return self._entries.archived(edge, ask)
+
+    def kept_draft(self, edge: str, ask: DraftAsk) -> KeptDraft | None:
+        """The admitted draft of exactly this base and rung, if there was one."""
+        return self._drafts.find(edge, ask)
+
+    def keep_draft(self, edge: str, ask: DraftAsk, draft: KeptDraft) -> bool:
+        """Keep an admitted draft; False where its entry is not known here."""
+        with self._database.write():
+            return self._drafts.keep(edge, ask, draft)
 
     # --- epochs and cursors ----------------------------------------------------------------------------
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hub.drafts import KeptDraft
 from hub.store import Applied, Standing, TenantStore
 from shared.errors import Code, SecurityError
 from shared.scope import TenantName
-from shared.wire import Archived, BatchMessage, Fetch, Hello, body_digest
+from shared.wire import Archived, BatchMessage, DraftAsk, Fetch, Hello, body_digest
 
 
 class Stores:
@@ -31,6 +32,14 @@ class Stores:
     def fetch(self, edge: str, ask: Fetch) -> Archived:
         """TenantStore.fetch of the message's tenant."""
         return self._of(ask.tenant).fetch(edge, ask)
+
+    def kept_draft(self, edge: str, ask: DraftAsk) -> KeptDraft | None:
+        """TenantStore.kept_draft of the message's tenant."""
+        return self._of(ask.tenant).kept_draft(edge, ask)
+
+    def keep_draft(self, edge: str, ask: DraftAsk, draft: KeptDraft) -> bool:
+        """TenantStore.keep_draft of the message's tenant."""
+        return self._of(ask.tenant).keep_draft(edge, ask, draft)
 
     def close(self) -> None:
         """Close every file."""

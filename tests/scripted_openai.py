@@ -1,10 +1,12 @@
-"""An OpenAI-compatible endpoint on loopback that answers as it is told, reply by reply."""
+"""An OpenAI-compatible endpoint on loopback that answers as it is told, and shows /metrics."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -20,18 +22,69 @@ class Script(Enum):
     ECHO = "echo"
     TRUNCATED = "truncated"
     FILTERED = "filtered"
+    ABORTED = "aborted"
+    """SGLang's word for a request that it gave up: status 200, some text."""
     EMPTY = "empty"
     WRONG_JSON = "wrong json"
+    UNKNOWN_KEYS = "unknown keys"
     NOT_JSON_AT_ALL = "not json at all"
+    HALF_JSON = "half json"
     NO_CHOICES = "no choices"
     NO_USAGE = "no usage"
+    LYING_USAGE = "lying usage"
+    WRONG_MODEL = "wrong model"
+    SURROGATE = "surrogate"
+    NUL = "nul"
+    RAMBLING = "rambling"
+    """Never stops where it was told to, and says `stop` all the same."""
     ERROR_500 = "error 500"
     ERROR_400 = "error 400"
+    ERROR_404 = "error 404"
+    RATE_LIMITED = "rate limited"
+    UNAVAILABLE = "unavailable"
     SILENT = "silent"
+    DRIP = "drip"
+    """One byte at a time, for ever."""
+    ENDLESS = "endless"
+    """Bytes as fast as they are read, for ever."""
+    ENDLESS_ERROR = "endless error"
+    PACKED = "packed"
     CUT = "cut"
+    CUT_BODY = "cut body"
 
 
 TOKENS = 77
+_STATUS = {Script.ERROR_500: 500, Script.ERROR_400: 400, Script.ERROR_404: 404}
+_FINISH = {Script.TRUNCATED: "length", Script.FILTERED: "content_filter", Script.ABORTED: "abort"}
+_RAW_CONTENT = {
+    Script.WRONG_JSON: '{"txt": 1',
+    Script.UNKNOWN_KEYS: '{"text": "A good draft.", "sure": true}',
+    Script.SURROGATE: '{"text": "A \\ud800 draft."}',
+    Script.NUL: '{"text": "A \\u0000 draft."}',
+}
+
+
+def vllm_page(running: int = 0, waiting: int = 0, tokens: int = 0) -> str:
+    """The part of vLLM's page that we read, with its comments and labels."""
+    labels = '{engine="0",model_name="model-1"}'
+    return (
+        "# HELP vllm:num_requests_running Number of requests in model execution batches.\n"
+        "# TYPE vllm:num_requests_running gauge\n"
+        f"vllm:num_requests_running{labels} {float(running)}\n"
+        f"vllm:num_requests_waiting{labels} {float(waiting)}\n"
+        f"vllm:generation_tokens_total{labels} {float(tokens)}\n"
+        f"vllm:generation_tokens_created{labels} 1.764e+09\n"
+    )
+
+
+def sglang_page(running: int = 0, waiting: int = 0, tokens: int = 0) -> str:
+    """The same of SGLang."""
+    labels = '{model_name="model-1"}'
+    return (
+        f"sglang:num_running_reqs{labels} {running}\n"
+        f"sglang:num_queue_reqs{labels} {waiting}\n"
+        f"sglang:generation_tokens_total{labels} {tokens}\n"
+    )
 
 
 @dataclass
@@ -43,70 +96,152 @@ class ScriptedOpenAI:
     requests: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
     hold: anyio.Event | None = None
+    page: str | None = None
+    """What /metrics shows; None = 404."""
+    retry_after: str | None = "7"
+    sglang: bool = False
+    cancelled: int = 0
+    """Requests whose client hung up before the answer."""
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         """POST /v1/chat/completions."""
         body = await request.json()
         self.requests.append(body)
         step = self.script.pop(0) if self.script else Script.GOOD
-        if self.hold is not None:
-            await self.hold.wait()
-        if step is Script.SILENT:
-            await anyio.sleep_forever()
+        try:
+            if self.hold is not None:
+                await self.hold.wait()
+            if step is Script.SILENT:
+                await anyio.sleep_forever()
+            return await self._answer(step, body, request)
+        except (asyncio.CancelledError, ConnectionError):
+            self.cancelled += 1
+            raise
+
+    async def metrics(self, _: web.Request) -> web.Response:
+        """GET /metrics."""
+        return web.Response(text=self.page) if self.page is not None else web.Response(status=404)
+
+    async def _answer(self, step: Script, body: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        error = {"error": {"message": "no"}}
+        if step in {Script.DRIP, Script.ENDLESS, Script.ENDLESS_ERROR}:
+            return await _stream(step, request)
         if step is Script.CUT and request.transport is not None:
             request.transport.abort()
-        if step in {Script.ERROR_500, Script.ERROR_400}:
-            status = 500 if step is Script.ERROR_500 else 400
-            return web.json_response({"error": {"message": "no"}}, status=status)
+        if step in _STATUS:
+            return web.json_response(error, status=_STATUS[step])
+        if step in {Script.RATE_LIMITED, Script.UNAVAILABLE}:
+            headers = {"Retry-After": self.retry_after} if self.retry_after is not None else {}
+            status = 429 if step is Script.RATE_LIMITED else 503
+            return web.json_response(error, status=status, headers=headers)
         if step is Script.NOT_JSON_AT_ALL:
             return web.Response(text="<html>busy</html>", content_type="text/html")
-        return web.json_response(self._reply(step, body))
+        whole = json.dumps(self._reply(step, body))
+        if step is Script.HALF_JSON:
+            return web.Response(text=whole[: len(whole) // 2], content_type="application/json")
+        if step is Script.CUT_BODY:
+            return await _cut_body(whole.encode(), request)
+        response = web.Response(text=whole, content_type="application/json")
+        if step is Script.PACKED:
+            response.enable_compression(web.ContentCoding.gzip)
+        return response
 
     def _reply(self, step: Script, body: dict[str, Any]) -> dict[str, Any]:
         texts = {
             Script.ECHO: body["messages"][-1]["content"].split("Notes:\n")[-1],
             Script.EMPTY: "  ",
             Script.TRUNCATED: self.text[:5],
+            Script.RAMBLING: "and so on " * 2000,
         }
         content = json.dumps({"text": texts.get(step, self.text)})
-        reasons = {Script.TRUNCATED: "length", Script.FILTERED: "content_filter"}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "finish_reason": _FINISH.get(step, "stop"),
+            "message": {"role": "assistant", "content": _RAW_CONTENT.get(step, content)},
+        }
         reply: dict[str, Any] = {
             "id": "x",
             "object": "chat.completion",
             "created": 1,
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": reasons.get(step, "stop"),
-                    "message": {
-                        "role": "assistant",
-                        "content": '{"txt": 1' if step is Script.WRONG_JSON else content,
-                    },
-                }
-            ],
+            "model": "another-model" if step is Script.WRONG_MODEL else body["model"],
+            "choices": [] if step is Script.NO_CHOICES else [choice],
             "usage": {"prompt_tokens": 50, "completion_tokens": TOKENS - 50, "total_tokens": TOKENS},
         }
-        if step is Script.NO_CHOICES:
-            reply["choices"] = []
+        if self.sglang:
+            # SGLang's extra fields, as its server sends them.
+            choice |= {"matched_stop": 151645, "logprobs": None}
+            choice["message"] |= {"reasoning_content": None, "tool_calls": None}
+            reply["usage"] |= {"prompt_tokens_details": None, "reasoning_tokens": 0}
+            reply["metadata"] = {"weight_version": "default"}
         if step is Script.NO_USAGE:
             del reply["usage"]
+        if step is Script.LYING_USAGE:
+            reply["usage"] = {"prompt_tokens": 0, "completion_tokens": -5, "total_tokens": -5}
         return reply
+
+
+async def _stream(step: Script, request: web.Request) -> web.StreamResponse:
+    status = 500 if step is Script.ENDLESS_ERROR else 200
+    response = web.StreamResponse(status=status, headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    await response.write(b'{"id": "')
+    while True:
+        if step is Script.DRIP:
+            await response.write(b"x")
+            await asyncio.sleep(0.02)
+        else:
+            await response.write(b"x" * 65536)
+
+
+async def _cut_body(whole: bytes, request: web.Request) -> web.StreamResponse:
+    """Says how long it is, sends half, and is gone."""
+    response = web.StreamResponse(
+        headers={"Content-Type": "application/json", "Content-Length": str(len(whole))}
+    )
+    await response.prepare(request)
+    await response.write(whole[: len(whole) // 2])
+    if request.transport is not None:
+        request.transport.abort()
+    return response
 
 
 @asynccontextmanager
 async def scripted_openai(*script: Script, text: str = "A good draft.") -> AsyncIterator[ScriptedOpenAI]:
-    """Serve on a free port."""
+    """Serve on a free port, in this event loop."""
     scripted = ScriptedOpenAI(text, list(script))
+    runner = await _serve(scripted)
+    try:
+        yield scripted
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def scripted_openai_thread(*script: Script, text: str = "A good draft.") -> Iterator[ScriptedOpenAI]:
+    """Serve on a free port, in a thread of its own: for tests whose daemons are processes."""
+    scripted = ScriptedOpenAI(text, list(script))
+    loop = asyncio.new_event_loop()
+    runner = loop.run_until_complete(_serve(scripted))
+    thread = threading.Thread(target=loop.run_forever, name="scripted-openai")
+    thread.start()
+    try:
+        yield scripted
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+async def _serve(scripted: ScriptedOpenAI) -> web.AppRunner:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", scripted.completions)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    app.router.add_get("/metrics", scripted.metrics)
+    # A request whose client hung up is cancelled: what an engine does with it, too.
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     port = runner.addresses[0][1]
     scripted.url = f"http://127.0.0.1:{port}/v1"
-    try:
-        yield scripted
-    finally:
-        await runner.cleanup()
+    return runner

@@ -1,1 +1,1 @@
-"""What a model's drafts are worth: one generation a case, judged strictly, by the paper's gate, and by none."""
+"""What drafts of a model are worth: one generation a case, judged strictly, by the paper, and by nobody."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from bench.datasets import ADVERSARIAL, Conversation, locomo
 from crystalmem.demo.episodes import DATA_FILE, load
 from edge_agent.distill import PlainDistiller
-from shared.memory.lexicon import FUNCTION_WORDS
 from shared.memory.model import LADDERS, Rung
 from shared.memory.text_codec import TextCodec
 
@@ -23,7 +22,13 @@ _WORDS = re.compile(r"[a-z0-9']+")
 _NUMBERS = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7"}
 _NUMBERS |= {"eight": "8", "nine": "9", "ten": "10"}
 # Words that no answer hangs on.
-_STOP = FUNCTION_WORDS | {"just", "really", "very", "too", "also", "oh", "hey", "hi", "yes"}
+_STOP_WORDS = """
+a an the and or but if of to in on at for with by from as is are was were be been am i me my we us our you your
+he him his she her it its they them their this that these those so just really very too also do does did have
+has had will would can could should not no yes oh hey hi what who when where why how which there here than
+then about into out up down over some any all more most
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "ly")
 
 

@@ -1,0 +1,47 @@
+"""What passes between one endpoint's client and those who watch over several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec import Struct
+
+from hub.engine import Load
+from shared.ports import Draft, DraftRequest
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one call came to. `answered`: the engine finished it, whatever we think of the answer."""
+
+    draft: Draft
+    answered: bool = False
+    down: bool = False
+    """The endpoint would fail any ask now."""
+    rest_s: float = 0.0
+    """It asked to be left alone for so long."""
+
+
+class Caller(Protocol):
+    """One endpoint's client (hub.model.OpenAIGenerator)."""
+
+    @property
+    def model(self) -> str: ...
+
+    async def call(self, request: DraftRequest) -> Call: ...
+
+    def timed_out(self, request: DraftRequest) -> Draft: ...
+
+    async def load(self) -> Load | None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class EndpointStatus(Struct, frozen=True):
+    """One endpoint, in the order of the configuration."""
+
+    health: str
+    flying: int
+    limit: int
+    stalls: int
