@@ -25,8 +25,20 @@ _MOST_DOUBLINGS = 6
 # The base moved while the draft flew.
 SUPERSEDED = "superseded"
 _UNSETTLED = "unsettled"
+# The hub could not draft for any entry now: its model is left alone for a while, longer each time.
+_HUB_AWAY = frozenset(
+    {
+        DraftFailure.BUSY.value,
+        DraftFailure.RATE_LIMITED.value,
+        DraftFailure.UNREACHABLE.value,
+        DraftFailure.NO_MODEL.value,
+        DraftFailure.OVER_CAP.value,
+    }
+)
+_FIRST_REST_S = 5.0
+_LONGEST_REST_S = 300.0
 # Not the entry's fault: it is tried again in the same stage.
-_NO_FAULT = frozenset({End.CANCELLED.value, End.UNAVAILABLE.value, DraftFailure.OVER_CAP.value})
+_NO_FAULT = _HUB_AWAY | {End.CANCELLED.value, End.UNAVAILABLE.value}
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,8 @@ class Drafting:
         self._rho = rho
         self._strict = strict
         self._rejections: dict[int, tuple[int, int]] = {}
+        self._rest_s = _FIRST_REST_S
+        self._rest_until_ns = 0
 
     def backed_off(self, stage: int) -> frozenset[int]:
         """Entries that may not be tried in this stage."""
@@ -78,6 +92,7 @@ class Drafting:
         entry, request = prepared
         if self._link is not None and self._hub_generates():
             draft = await self._link.draft(request)
+            self._rest(draft)
             async with self._parts.lock:
                 return await thread.run(self._take, entry, request, draft, None)
         if self._board is None or not self._board.available:
@@ -97,7 +112,16 @@ class Drafting:
             return await thread.run(self._take, entry, request, draft, place)
 
     def _hub_generates(self) -> bool:
-        return self._link is not None and self._link.up and self._link.generates
+        rested = self._parts.clock.mono_ns() >= self._rest_until_ns
+        return rested and self._link is not None and self._link.up and self._link.generates
+
+    def _rest(self, draft: Draft) -> None:
+        """A hub without a place for drafts is not asked again at once: idle windows come many a second."""
+        if draft.failure in _HUB_AWAY and not draft.tokens:
+            self._rest_until_ns = self._parts.clock.mono_ns() + round(self._rest_s * 1e9)
+            self._rest_s = min(2 * self._rest_s, _LONGEST_REST_S)
+        else:
+            self._rest_s = _FIRST_REST_S
 
     # --- store's thread ---------------------------------------------------------------------------------
 
@@ -156,7 +180,7 @@ class Drafting:
         except TransientError as problem:
             self._record(request, Lifted(False, problem.code.value, draft.tokens), place)
             raise
-        if reason in _NO_FAULT:
+        if reason in _NO_FAULT and not (reason == DraftFailure.UNREACHABLE.value and draft.tokens):
             pass
         elif reason:
             _, times = self._rejections.get(entry.number, (0, 0))

@@ -228,3 +228,29 @@ async def test_drafts_stop_at_the_share_of_the_serving_tokens(bench: Bench) -> N
         await bench.rise()
     assert bench.link.drafted
     assert 900 * len(bench.link.drafted) <= 0.1 * 20_000 + 900
+
+
+async def test_a_hub_without_a_place_for_drafts_is_left_alone_and_no_entry_pays_for_it(bench: Bench) -> None:
+    await _no_archive(bench, 1_000_000)
+    clock = bench.parts.clock
+    assert isinstance(clock, FakeClock)
+    bench.link.answer = Draft("", "", 0, "busy")
+    for asked, wait_s in ((1, 5.0), (2, 10.0), (3, 20.0)):
+        await bench.rise()
+        await bench.rise()
+        assert len(bench.link.drafted) == asked
+        assert not bench.recovery.generates  # settle has nothing to wait for
+        clock.tick(wait_s)
+        assert bench.recovery.generates
+    assert bench.drafting.backed_off(bench.parts.store.meta.stage) == frozenset()
+    bench.link.answer = Draft("Nothing of the kind ever happened.", "scripted", 100)
+    await bench.rise()
+    assert len(bench.link.drafted) > 4
+
+
+async def test_a_hub_that_lost_a_draft_on_the_way_is_a_rejection(bench: Bench) -> None:
+    await _no_archive(bench, 1_000_000)
+    bench.link.answer = Draft("", "scripted", 700, "unreachable")
+    await bench.rise()
+    backed_off = bench.drafting.backed_off(bench.parts.store.meta.stage)
+    assert len(backed_off) == len(bench.link.drafted) > 1
