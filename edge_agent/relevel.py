@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from edge_agent.choices import choice_bytes
 from edge_agent.distill import sentences
 from edge_agent.elastic import Elastic
 from edge_agent.levels import changes_levels, choose, open_to_choice, room_for_choice
 from edge_agent.ondevice import OnDevice
 from edge_agent.ondevice_state import Answer, Prompt
 from edge_agent.ondevice_wire import End
-from edge_agent.parts import Parts, used_bytes
+from edge_agent.parts import Parts
 from edge_agent.state import RELEVEL
 from shared.errors import CrystalError
 from shared.memory.model import Kind, Rung
@@ -157,7 +158,7 @@ class Relevelling:
             return "superseded"
         if not changes_levels(plane, asked.kind, asked.text, clauses):
             return "no_change"
-        if not room_for_choice(plane, clauses) or used_bytes(store) >= store.meta.budget_bytes:
+        if not room_for_choice(plane, clauses) or not store.account.holds(choice_bytes(clauses)):
             return "no_room"
         try:
             choose(plane, asked.number, clauses)
