@@ -24,6 +24,7 @@ ALLOWED_LABELS = {
     "result",
     "state",
     "by",
+    "end",
 }
 
 
