@@ -25,6 +25,7 @@ ALLOWED_LABELS = {
     "state",
     "by",
     "end",
+    "how",
 }
 
 
