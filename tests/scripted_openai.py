@@ -221,9 +221,9 @@ def scripted_openai_thread(*script: Script, text: str = "A good draft.") -> Iter
     """Serve on a free port, in a thread of its own: for tests whose daemons are processes."""
     scripted = ScriptedOpenAI(text, list(script))
     loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(_serve(scripted))
     thread = threading.Thread(target=loop.run_forever, name="scripted-openai")
     thread.start()
+    runner = asyncio.run_coroutine_threadsafe(_serve(scripted), loop).result(10)
     try:
         yield scripted
     finally:

@@ -23,10 +23,10 @@ _NUMBERS = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six
 _NUMBERS |= {"eight": "8", "nine": "9", "ten": "10"}
 # Words that no answer hangs on.
 _STOP_WORDS = """
-a an the and or but if of to in on at for with by from as is are was were be been am i me my we us our you your
-he him his she her it its they them their this that these those so just really very too also do does did have
-has had will would can could should not no yes oh hey hi what who when where why how which there here than
-then about into out up down over some any all more most
+a an the and or but if of to in on at for with by from as is are was were be been am i me my we us
+our you your he him his she her it its they them their this that these those so just really very too
+also do does did have has had will would can could should not no yes oh hey hi what who when where
+why how which there here than then about into out up down over some any all more most
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _ENDINGS = ("'s", "ing", "ies", "ed", "es", "s", "ly")

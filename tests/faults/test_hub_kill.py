@@ -3,76 +3,19 @@
 from __future__ import annotations
 
 import signal
-import socket
-import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import anyio
 import msgspec
 import pytest
 
-from edge_agent.sync import LinkEndpoint, SyncLink
-from hub.auth import Edge, new_keys, render_allow_list
 from hub.counters import HubStatus
-from shared.host.clock import SystemRng
-from shared.host.keys import KeyPair, load_pair, new_pair
-from shared.scope import EdgeName, TenantName
-from tests.link_harness import CLOCK, EDGE, FAST, TENANT, ListOutbox, digest, public_id, running_link, until
+from tests.hub_process import HubProcess, free_port, link_to
+from tests.link_harness import FAST, ListOutbox, digest, public_id, running_link, until
 
 ENTRIES = 400
 KILLS = 4
-RUN = "import sys; from crystalmem.run_hub import run_hub_command; sys.exit(run_hub_command(None, {}))"
-
-
-class HubProcess:
-    """`crystalmem hub run` over one directory and one port; the port is kept from one life to the next."""
-
-    def __init__(self, directory: Path, port: int) -> None:
-        self.directory = directory
-        self.endpoint = f"tcp://127.0.0.1:{port}"
-        self.keys = load_pair(new_keys(directory / "keys", "hub").secret_file)
-        self.edge_keys = new_pair()
-        edge = Edge(EdgeName(EDGE), (self.edge_keys.public,), (TenantName(TENANT),))
-        (directory / "edges.toml").write_text(render_allow_list([edge]), encoding="utf-8")
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        overrides = {"data_dir": str(self.directory), "listen": self.endpoint}
-        code = RUN.replace("{}", repr(overrides))
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    def signal(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        self.signal(signal.SIGKILL)
-        assert self._process is not None
-        self._process.wait()
-
-    def stop(self) -> int:
-        self.signal(signal.SIGTERM)
-        assert self._process is not None
-        return self._process.wait(20)
-
-    def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """Read with plain sqlite3: not our own reading of our own writing."""
-        path = self.directory / "tenants" / f"{TENANT}.db"
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-            return connection.execute(sql).fetchall()
-
-
-def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.fixture
@@ -80,14 +23,7 @@ def hub(tmp_path: Path) -> Iterator[HubProcess]:
     process = HubProcess(tmp_path, free_port())
     process.start()
     yield process
-    if process._process is not None and process._process.poll() is None:
-        process.signal(signal.SIGCONT)
-        process.kill()
-
-
-def link_to(hub: HubProcess, source: ListOutbox, pair: KeyPair) -> SyncLink:
-    endpoint = LinkEndpoint(hub.endpoint, pair, hub.keys.public)
-    return SyncLink(source, endpoint, b"b" * 16, CLOCK, SystemRng(), FAST)
+    process.end()
 
 
 async def test_a_hub_that_is_killed_again_and_again_loses_and_repeats_nothing(hub: HubProcess) -> None:

@@ -334,6 +334,23 @@ async def test_a_shelf_that_is_full_leaves_the_charge_and_no_second_call(tmp_pat
     assert generator.calls == 1
 
 
+async def test_a_hub_that_dies_before_its_books_are_closed_has_kept_the_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object, **__: object) -> None:
+        raise TransientError(Code.DISK_FULL, "no space left")
+
+    generator = ready()
+    async with regenerator(tmp_path, generator) as (source, books):
+        with monkeypatch.context() as patched:
+            patched.setattr(Ledger, "settle", dies)
+            with pytest.raises(TransientError):
+                await source.draft(EDGE, ASK)
+        assert await books.spent() == COST
+        assert (await source.draft(EDGE, ASK)).text == TEXT
+    assert generator.calls == 1
+
+
 def test_a_reservation_outlives_the_hub_that_made_it(tmp_path: Path) -> None:
     row = LedgerRow(
         "tenant-1", 3, 7, 1, Rung.SKELETAL, Rung.COMPRESSED, "model", 500, 0,
