@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crystalmem.models.minilm import MiniLm
+from crystalmem.models.smollm2 import language_models
 from shared.errors import Code, InputError
 
 Say = Callable[[str], None]
@@ -32,7 +33,7 @@ class Recipe(Protocol):
 
 def recipes() -> Mapping[str, Recipe]:
     """By name, in the order in which they are listed."""
-    known: tuple[Recipe, ...] = (MiniLm(),)
+    known: tuple[Recipe, ...] = (MiniLm(), *language_models())
     return {recipe.name: recipe for recipe in known}
 
 
