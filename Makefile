@@ -125,8 +125,9 @@ vllm-lock: $(STAMP) ## Resolve deploy/vllm/requirements.txt again
 		deploy/vllm/requirements.in -o deploy/vllm/requirements.txt
 
 test-vllm: $(STAMP) vllm ## The hub's regeneration against a real vLLM with SmolLM2; builds both first
-	test -e $(MODELS)/smollm2-hf/config.json || $(BIN)/crystalmem models prepare smollm2 --format hf --dir $(MODELS)
-	$(BIN)/python -m pytest -W error tests/vllm/real_engine.py --vllm $(VLLM) --vllm-model $(MODELS)/smollm2-hf
+	$(BIN)/crystalmem models prepare smollm2 --format hf --dir $(MODELS)
+	CRYSTALMEM_VLLM=$(VLLM) CRYSTALMEM_VLLM_MODEL=$(MODELS)/smollm2-hf \
+		$(BIN)/python -m pytest -W error -s tests/vllm/real_engine.py
 
 bench-regen: $(STAMP) ## A model's drafts judged three ways: LLM=http://127.0.0.1:8011/v1 MODEL=smollm2
 	$(BIN)/python -m bench.regen $(if $(LLM),--llm $(LLM)) --model $(or $(MODEL),$(VLLM_NAME)) \

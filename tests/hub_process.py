@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from edge_agent.sync import LinkEndpoint, SyncLink
@@ -79,7 +80,7 @@ def free_port() -> int:
         return port
 
 
-def link_to(hub: HubProcess, source: ListOutbox, pair: KeyPair) -> SyncLink:
+def link_to(hub: HubProcess, source: ListOutbox, pair: KeyPair, *, draft_s: float = FAST.draft_s) -> SyncLink:
     """A link of this process to the hub's."""
     endpoint = LinkEndpoint(hub.endpoint, pair, hub.keys.public)
-    return SyncLink(source, endpoint, b"b" * 16, CLOCK, SystemRng(), FAST)
+    return SyncLink(source, endpoint, b"b" * 16, CLOCK, SystemRng(), replace(FAST, draft_s=draft_s))
