@@ -77,8 +77,13 @@ def centred(rotated: Floats, ones: NDArray[np.int64], count: int) -> Floats:
 
     Texts of one store share much (its people, its tone), and codes near that shared part are near every
     query. For values spread normally around a mean, the share of set bits gives the mean; nothing is stored.
+    A mean of few vectors is mostly their own noise: so much of it as chance would give is left out.
     """
-    tilt = 2.0 * ones / max(count, 1) - 1.0
+    if count < 2:
+        return rotated
+    tilt = 2.0 * ones / count - 1.0
+    found, noise = float((tilt**2).sum()), float((1.0 - tilt**2).sum()) / (count - 1)
+    tilt *= max(1.0 - noise / found, 0.0) if found else 0.0
     # |m|^2 / (1 - |m|^2), by E[sign] = sqrt(2 / pi) m / sigma and sigma^2 = (1 - |m|^2) / width.
     odds = float((tilt**2).sum()) * np.pi / 2 / len(tilt)
     sigma = np.sqrt(1.0 / (1.0 + odds) / len(tilt))

@@ -82,8 +82,17 @@ def test_a_query_is_centred_by_the_bits_alone() -> None:
     told = -centred(zero, bits(code), len(code))
     true = rotation.apply(stored).mean(0)
     assert np.linalg.norm(told - true) < 0.2 * np.linalg.norm(true)
-    assert np.array_equal(centred(zero, np.zeros(384, np.int64), 0) != 0, np.ones(384, bool))
-    assert np.isfinite(centred(zero, np.zeros(384, np.int64), 0)).all()
+
+
+def test_few_vectors_or_unrelated_ones_move_no_query() -> None:
+    """What four random vectors share is chance, and their mean is near each of them."""
+    rotation, zero = Rotation(384), np.zeros(384, np.float32)
+    for count in (0, 1):
+        assert np.array_equal(centred(zero, np.full(384, count), count), zero)
+    for count in (2, 4, 400):
+        code = encode(rotation, unit(count, 384, count))
+        assert np.linalg.norm(centred(zero, bits(code), count)) < 0.15
+    assert np.array_equal(centred(zero, np.full(384, 5), 10), zero)
 
 
 def test_top_is_ordered_and_ties_go_by_number() -> None:
