@@ -110,7 +110,14 @@ class EdgeApp:
         elastic = Elastic(parts, link, self._elastic_options())
         strict = config.memory.gate == "strict"
         board = Board(config.ondevice, ports.clock)
-        drafting = Drafting(parts, link, rho=config.memory.rho, strict=strict, board=board.generator)
+        drafting = Drafting(
+            parts,
+            link,
+            rho=config.memory.rho,
+            strict=strict,
+            board=board.generator,
+            accept_judge=config.memory.accept_judge,
+        )
         limits = RecoveryLimits(
             rho=config.memory.rho,
             archive_bytes_per_stage=config.archive.bytes_per_stage or float("inf"),

@@ -64,12 +64,14 @@ class Drafting:
         rho: float,
         strict: bool,
         board: OnDeviceGenerator | None = None,
+        accept_judge: bool = False,
     ) -> None:
         self._parts = parts
         self._link = link
         self._board = board
         self._rho = rho
         self._strict = strict
+        self._accept_judge = accept_judge
         self._rejections: dict[int, tuple[int, int]] = {}
         self._rest_s = _FIRST_REST_S
         self._rest_until_ns = 0
@@ -196,7 +198,9 @@ class Drafting:
         store = self._parts.store
         codec = store.plane.codecs[entry.kind]
         verdict = codec.gate(entry.record, draft.text, request.neighbours, strict=self._strict)
-        if not verdict.admitted:
+        # A judge never overturns a rule: it speaks only where no rule failed and none could decide.
+        judged = verdict.open and draft.judged and self._accept_judge
+        if not verdict.admitted and not judged:
             return verdict.reason
         if used_bytes(store) + len(draft.text.encode()) > store.meta.budget_bytes:
             return Reason.OVER_BUDGET.value

@@ -108,7 +108,7 @@ class SyncLink:
         reply = await channel.request(_ask(tenant, self._next_request(), request), self._timings.draft_s)
         if not isinstance(reply, DraftReply):
             raise SecurityError(Code.MALFORMED, "the hub answered a draft request with something else")
-        return Draft(reply.text, reply.model, reply.tokens, reply.failure)
+        return Draft(reply.text, reply.model, reply.tokens, reply.failure, judged=reply.judged)
 
     # --- for the daemon -----------------------------------------------------------------------------------
 

@@ -72,6 +72,8 @@ class MemoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Literal["crystalmem", "keep_all", "lru"] = "crystalmem"
     eviction: Literal["last_resort", "priced"] = "last_resort"
     gate: Literal["strict", "paper"] = "strict"
+    accept_judge: bool = False
+    """Take a draft that the gate's rules leave open when the hub's judge said yes."""
     valuation: Literal["scaled", "paper"] = "scaled"
     """`scaled` = spec.md 4; `paper` = raw Eq. 9 with tau = .001."""
     coupling: Annotated[float, msgspec.Meta(ge=0.0, le=10.0)] = 0.3
@@ -175,6 +177,8 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Longest prompt, estimated from above; neighbours are left out first."""
     neighbours: Annotated[int, msgspec.Meta(ge=0, le=16)] = 2
     """Texts of neighbouring entries in a prompt, for wording only."""
+    judge_threshold: Fraction = 0.0
+    """Least probability of "yes" for a claim that the gate's rules leave open; 0 = no judge."""
     max_in_flight: Annotated[int, msgspec.Meta(ge=1, le=64)] = 16
     """Most drafts at one endpoint at once; below it the engine's own queue decides."""
 

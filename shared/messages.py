@@ -303,6 +303,8 @@ class DraftReply(Struct, frozen=True, array_like=True, tag=35):
     model: ShortText
     tokens: Count
     failure: ShortText = ""
+    judged: bool = False
+    """The gate's rules could not decide, and the hub's judge said yes."""
 
 
 class Refused(Struct, frozen=True, array_like=True, tag=36):

@@ -64,6 +64,8 @@ class Verdict:
     reason: str = ""
     invariant: str = ""
     offending: str = ""
+    open: bool = False
+    """Rejected only because the rules cannot decide: wording they do not know, and no rule failed."""
 
 
 class RungCodec(Protocol):
@@ -164,6 +166,8 @@ class Draft:
     failure: str = ""
     estimated: bool = False
     """The endpoint did not say what it used: `tokens` is the most that it can have been."""
+    judged: bool = False
+    """The gate's rules could not decide, and the hub's judge said yes."""
 
 
 class Generator(Protocol):
