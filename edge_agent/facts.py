@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from edge_agent.atoms import Atom, AtomClass
+from edge_agent.atoms import AtomClass, Atoms, Look
+from edge_agent.ranking import Line
 from shared.memory import gate
-from shared.memory.evidence import Evidence
+from shared.memory.evidence import Evidence, Phrase
 from shared.memory.invariants import Invariant, InvariantType
-from shared.memory.tokens import Place, canonical, clauses, clauses_at, denials_by_clause
+from shared.memory.tokens import Clause, Place, canonical, clauses, clauses_at, denies
 
 _TYPES = {
     AtomClass.NUMBER: InvariantType.NUMBER,
@@ -22,32 +25,52 @@ _MOST_ROUNDS = 8  # one or two are usual; a text that needs more says everything
 
 
 def find_invariants(
-    text: str, places: Sequence[Place], found: Sequence[Atom], trace: Sequence[Atom]
+    text: str,
+    places: Sequence[Place],
+    looks: Sequence[Look],
+    found: Atoms,
+    trace: Sequence[int],
+    lines: Sequence[Line],
 ) -> tuple[Invariant, ...]:
-    """Spans, tuples and outcome facts over the TRACE atoms among all that were found."""
-    keyed = [(index, atom) for index, atom in enumerate(trace) if atom.kind > AtomClass.PIECE]
+    """Spans, tuples and outcome facts over the TRACE atoms, whose rows `trace` has in order."""
+    keyed = [(index, at) for index, at in enumerate(trace) if found.kind[at] > AtomClass.PIECE]
     if not keyed:
         return ()
-    denials = denials_by_clause(text, places)
-    spans = [
-        Invariant(_TYPES.get(atom.kind, InvariantType.SPAN), (index,), sign)
-        for index, atom in keyed
-        for sign in _signs(denials.get(atom.clause, 0))
-    ]
+    numbers = [clause for _, _, clause in places]
+    spans: list[Invariant] = []
     relations: list[Invariant] = []
-    for clause, members in groupby(keyed, key=lambda pair: pair[1].clause):
+    for clause, members in groupby(keyed, key=lambda pair: found.clause[pair[1]]):
         group = list(members)
-        kind = InvariantType.OUTCOME if group[0][1].outcome else InvariantType.TUPLE
-        indexes = [index for index, _ in group]
-        if len(indexes) > 1 or kind is InvariantType.OUTCOME:
-            relations.extend(
-                Invariant(kind, tuple(chunk), sign)
-                for chunk in _chunks(indexes)
-                for sign in _signs(denials.get(clause, 0))
-            )
+        own = range(bisect_left(numbers, clause), bisect_right(numbers, clause))
+        signs = _signs(sum(denies(looks[token][0]) for token in own))
+        spans.extend(
+            Invariant(_TYPES.get(found.kind[at], InvariantType.SPAN), (index,), sign)
+            for index, at in group
+            for sign in signs
+        )
+        outcome = _outcome(lines, found.start[group[0][1]])
+        if outcome or len(group) > 1:
+            kind = InvariantType.OUTCOME if outcome else InvariantType.TUPLE
+            chunks = _chunks([index for index, _ in group])
+            relations.extend(Invariant(kind, tuple(chunk), sign) for chunk in chunks for sign in signs)
     candidates = (*sorted(spans, key=lambda claim: (claim.type, not claim.positive)), *relations)
-    evidence = Evidence(clauses_at(text, places) if canonical(text) == text else clauses(text))
-    return _entailed(candidates, [text[atom.start : atom.end] for atom in trace], evidence)
+    texts = [text[found.start[at] : found.end[at]] for at in trace]
+    return _entailed(candidates, texts, Evidence(_telling_clauses(text, places, looks, texts)))
+
+
+def _telling_clauses(
+    text: str, places: Sequence[Place], looks: Sequence[Look], texts: Sequence[str]
+) -> list[Clause]:
+    """The clauses that can speak for or against any of these spans: those with a span's rarest word.
+
+    Whatever the gate looks up, it looks up by phrase; a clause without a phrase's rarest word has no phrase.
+    """
+    if canonical(text) != text:
+        return clauses(text)
+    counts = Counter(look[0] for look in looks)
+    rarest = {min(part, key=counts.__getitem__) for span in texts for part in Phrase.of(span).parts if part}
+    wanted = {place[2] for place, look in zip(places, looks, strict=True) if look[0] in rarest}
+    return clauses_at(text, [place for place in places if place[2] in wanted])
 
 
 def _entailed(
@@ -65,6 +88,11 @@ def _entailed(
         # What goes may have been what kept another claim apart: ask again.
         candidates = tuple(claim for claim in candidates if claim not in failed)
     return ()
+
+
+def _outcome(lines: Sequence[Line], start: int) -> bool:
+    at = bisect_right(lines, start, key=lambda line: line.start) - 1
+    return at >= 0 and lines[at].outcome and start < lines[at].end
 
 
 def _signs(denials: int) -> tuple[bool, ...]:
