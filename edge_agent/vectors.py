@@ -146,9 +146,11 @@ class _Held:
 
     def put(self, numbers: Sequence[int], codes: Codes) -> None:
         start, end = len(self), len(self) + len(numbers)
-        while end > len(self._numbers):
-            self._columns = np.concatenate((self._columns, np.zeros_like(self._columns)), axis=1)
-            self._numbers = np.concatenate((self._numbers, np.zeros_like(self._numbers)))
+        if end > len(self._numbers):
+            # A quarter more: memory stays near the bytes of the codes.
+            more = max(end, len(self._numbers) * 5 // 4) - len(self._numbers)
+            self._columns = np.pad(self._columns, ((0, 0), (0, more)))
+            self._numbers = np.pad(self._numbers, (0, more))
         self._columns[:, start:end] = codes.T
         self._numbers[start:end] = numbers
         self._place_of.update(zip(numbers, range(start, end), strict=True))
