@@ -9,9 +9,9 @@ import msgspec
 from edge_agent.ondevice import OnDevice
 from edge_agent.ondevice_state import Prompt
 from edge_agent.ondevice_wire import End
-from shared.memory.gate import Reason
 from shared.ports import Draft, DraftRequest
-from shared.prompt import echoes_prompt, turns
+from shared.prompt import turns
+from shared.replies import unfit
 from shared.wire import DraftFailure
 
 _SCHEMA = json.dumps(
@@ -53,10 +53,5 @@ class OnDeviceGenerator:
             text = msgspec.json.decode(answer.text, type=_Reply).text
         except (msgspec.DecodeError, UnicodeError):
             return Draft("", answer.model, answer.tokens, DraftFailure.BAD_REPLY.value)
-        return Draft(text, answer.model, answer.tokens, _unfit(text))
-
-
-def _unfit(text: str) -> str:
-    if not text.strip():
-        return DraftFailure.EMPTY.value
-    return Reason.ECHO.value if echoes_prompt(text) else ""
+        reason = unfit(request.residue, text) if text.strip() else DraftFailure.EMPTY.value
+        return Draft(text, answer.model, answer.tokens, reason)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from hub.drafts import KeptDraft
 from hub.ledger import Ledger
-from hub.replies import unfit
 from shared import metrics
 from shared.errors import CrystalError
 from shared.host.worker import WorkerThread
@@ -20,6 +19,7 @@ from shared.memory.model import Kind, Source
 from shared.metrics import CountedBy, DraftResult
 from shared.ports import Clock, Draft, DraftRequest, Generator, LedgerRow, Verdict
 from shared.prompt import estimate_tokens, prompt_tokens
+from shared.replies import unfit
 from shared.wire import DraftAsk, DraftFailure, DraftReply
 
 _UNSETTLED = "unsettled"

@@ -11,9 +11,8 @@ from pathlib import Path
 import anyio
 
 from bench.regen.cases import Case
-from hub.model import OpenAIGenerator
 from shared.memory.model import Kind
-from shared.ports import DraftRequest
+from shared.ports import DraftRequest, Generator
 
 _BYTES_A_TOKEN = 3
 _LEAST_TOKENS = 48
@@ -34,7 +33,7 @@ class Made:
 
 
 async def make(
-    cases: Sequence[Case], generator: OpenAIGenerator, path: Path, at_once: int, neighbours: int
+    cases: Sequence[Case], generator: Generator, path: Path, at_once: int, neighbours: int
 ) -> dict[str, Made]:
     """A draft for every case; those already in `path` for the same base are not asked for again."""
     bases = {case.key: case.record.hex() for case in cases}

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from bench.regen.cases import Case, stems
 from bench.regen.drafts import Made
-from hub.replies import unfit
 from shared.memory import gate
 from shared.memory.layers import decode_record
 from shared.memory.model import Rung
 from shared.memory.spans import render
+from shared.replies import unfit
 
 MODES = ("strict", "paper", "none")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
