@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -152,7 +153,7 @@ async def test_room_that_went_while_an_original_flew_is_not_taken(bench: Bench) 
         tasks.start_soon(bench.rise)
         await bench.link.waiting.wait()
         held = await thread.run(store.account.logical_bytes)
-        await thread.run(store.set_budget, round(held))
+        await thread.run(store.set_budget, math.ceil(held))
         bench.link.gate.set()
     assert await bench.rungs() == before
     assert await thread.run(store.account.logical_bytes) <= store.meta.budget_bytes
