@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,16 +21,28 @@ from hypothesis.stateful import (
 )
 
 from edge_agent.entries import ArchiveMode, EvictionReason, ExactText, NewEntry, Overlay, StoredEntry
+from edge_agent.search import Scored
 from edge_agent.store import Store
 from edge_agent.sweep import Sweep
 from shared.memory.codec import digest
 from shared.memory.model import LADDERS, Kind, Rung
+from shared.memory.vectors import Floats, Signature
 from tests.planes import PrefixCodec, acknowledge_all, archived_entry, fill, open_store, scattered_pricing
 
 _TEXTS = st.text(
     st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=400
 ).filter(lambda text: text.strip())
 _KINDS = st.sampled_from([Kind.MESSAGE, Kind.MEMORY, Kind.EPISODE])
+
+
+_MODELS = (Signature("one", 64, "mean"), Signature("two", 128, "cls"))
+
+
+def _vectors(model: Signature, numbers: list[int]) -> Floats:
+    """Unit vectors seeded by number, (n, width)."""
+    rows = [np.random.default_rng(number).standard_normal(model.width) for number in numbers]
+    made = np.array(rows, np.float32).reshape(-1, model.width)
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), np.float32)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -188,15 +201,31 @@ class StoreMachine(RuleBasedStateMachine):
             for text in texts:
                 assert self.store.read(text.number).text == text.text
 
+    @rule(most=st.integers(1, 60))
+    def embed(self, most: int) -> None:
+        model = self.store.vectors.signature or _MODELS[0]
+        entries = self.store.vectors.wanting(model, most, 10**6)
+        kept = self.store.vectors.keep(model, entries, _vectors(model, [entry.number for entry in entries]))
+        assert kept == len(entries)
+
+    @rule(model=st.sampled_from(_MODELS))
+    def reembed(self, model: Signature) -> None:
+        """Another model takes over: no code of the one before stays."""
+        changed = model != self.store.vectors.signature
+        self.store.vectors.adopt(model)
+        assert not changed or len(self.store.vectors) == 0
+
     @rule()
     def crash(self) -> None:
         """Lose everything that is not on disk."""
         before = self.store.table.rows()
+        nearest = self._nearest()
         self.store.plane.db.close()
         self.store = self._open()
         after = self.store.table.rows()
         for column in before.dtype.names or ():
             assert before[column].tobytes() == after[column].tobytes(), column
+        assert self._nearest() == nearest
 
     # --- what always holds ------------------------------------------------------------------------------
 
@@ -227,6 +256,20 @@ class StoreMachine(RuleBasedStateMachine):
         total = sum(block.body_bytes for block in bodies.blocks.values())
         assert abs(live + bodies.dead_bytes() - total) <= 1 + total * 1e-5
 
+    @invariant()
+    def vectors_are_where_they_may_be(self) -> None:
+        rows = self.store.table.rows()
+        held = rows[rows["vector_bytes"] > 0]
+        numbers = set(held["number"].tolist())
+        assert set(self.store.plane.vectors.numbers().tolist()) == numbers
+        on_disk = self.store.plane.db.query("SELECT number, length(code) FROM vector")
+        assert {number for number, _ in on_disk} == numbers
+        assert (held["facts"]["rung"] <= Rung.COMPRESSED).all()
+        model = self.store.vectors.signature
+        if model is not None:
+            assert {size for _, size in on_disk} <= {model.width // 8}
+            assert set(held["vector_bytes"].tolist()) <= {model.width // 8 + 12}
+
     # --- helpers ----------------------------------------------------------------------------------------
 
     def _open(self) -> Store:
@@ -234,6 +277,11 @@ class StoreMachine(RuleBasedStateMachine):
         return open_store(
             self.directory / "memory", ladder=self.ladder, archive=self.archive, seed=self.opened
         )
+
+    def _nearest(self) -> list[list[Scored]]:
+        model = self.store.vectors.signature
+        asked: list[Floats] = list(_vectors(model, [10**6, 10**6 + 1])) if model is not None else []
+        return [self.store.vectors.search(query, 20) for query in asked]
 
     def _rungs(self) -> list[Rung]:
         return [spec.rung for spec in LADDERS[self.ladder].rungs]

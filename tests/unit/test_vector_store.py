@@ -17,7 +17,7 @@ from edge_agent.sweep import Sweep
 from edge_agent.vectors import VECTOR_ROW_BYTES
 from shared.errors import Code, PermanentError
 from shared.memory.model import LADDERS, Kind, Rung
-from shared.memory.vectors import Floats, Signature
+from shared.memory.vectors import Floats, Rotation, Signature, bits, centred, encode, scores
 from tests.fakes import FakeClock, SeededRng
 from tests.planes import PrefixCodec, acknowledge_all, fill, open_store, scattered_pricing
 
@@ -82,6 +82,26 @@ def test_a_vector_is_charged_and_found(directory: Path) -> None:
         counts = store.vectors.counts()
         assert (counts.embedded, counts.pending, counts.without) == (50, 0, 0)
         check(store)
+
+
+def test_a_search_is_centred_by_the_stores_own_codes(directory: Path) -> None:
+    """What every text shares says nothing: without centring it decides."""
+    shared, own = made(1, seed=5)[0] * 3, made(60, seed=6)
+    vectors = shared + own
+    vectors = np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+    with closing(open_store(directory)) as store:
+        fill(store, 60, 100)
+        entries = store.vectors.wanting(MODEL, 60, 10**9)
+        store.vectors.keep(MODEL, entries, vectors)
+        rotation = Rotation(MODEL.width)
+        codes = encode(rotation, vectors)
+        query = made(1, seed=7)[0]
+        rotated = rotation.apply(query.reshape(1, -1))[0]
+        expected = scores(centred(rotated, bits(codes), 60), np.ascontiguousarray(codes.T))
+        plain = scores(rotated, np.ascontiguousarray(codes.T))
+        found = {hit.number - 1: hit.score for hit in store.vectors.search(query, 60)}
+        assert np.allclose([found[place] for place in range(60)], expected, atol=1e-4)
+        assert np.argsort(-expected).tolist() != np.argsort(-plain).tolist()
 
 
 def test_the_search_is_the_same_after_a_restart_whatever_went_before(directory: Path) -> None:
