@@ -100,6 +100,8 @@ class ScriptedOpenAI:
     """What /metrics shows; None = 404."""
     retry_after: str | None = "7"
     sglang: bool = False
+    words: bool = False
+    """Answer with the notes that were sent, as a sentence, instead of `text`."""
     cancelled: int = 0
     """Requests whose client hung up before the answer."""
 
@@ -147,13 +149,14 @@ class ScriptedOpenAI:
         return response
 
     def _reply(self, step: Script, body: dict[str, Any]) -> dict[str, Any]:
+        notes = body["messages"][-1]["content"].split("Notes:\n")[-1]
         texts = {
-            Script.ECHO: body["messages"][-1]["content"].split("Notes:\n")[-1],
+            Script.ECHO: notes,
             Script.EMPTY: "  ",
             Script.TRUNCATED: self.text[:5],
             Script.RAMBLING: "and so on " * 2000,
         }
-        content = json.dumps({"text": texts.get(step, self.text)})
+        content = json.dumps({"text": texts.get(step, f"{notes}." if self.words else self.text)})
         choice: dict[str, Any] = {
             "index": 0,
             "finish_reason": _FINISH.get(step, "stop"),

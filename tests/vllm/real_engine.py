@@ -21,6 +21,7 @@ import anyio
 import openai
 import pytest
 
+from crystalmem.demo.site import Model
 from edge_agent.distill import PlainDistiller
 from hub.app import LEDGER_NAME
 from hub.endpoints import Endpoints
@@ -33,6 +34,7 @@ from shared.ports import DraftRequest
 from shared.prompt import estimate_tokens, prompt_tokens
 from tests.hub_process import HubProcess, free_port, link_to
 from tests.link_harness import ListOutbox, running_link, until
+from tests.recrystallized import recrystallized
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
@@ -262,3 +264,18 @@ async def test_a_real_hub_drafts_judges_charges_and_keeps(engine: Engine, tmp_pa
     assert rows == [(made - before, admitted, 1)]
     reasons = sorted(draft.failure for draft in drafts if draft.failure)
     print(f"\n{admitted} of {len(drafts)} drafts admitted, not: {reasons}")  # noqa: T201 - for who runs this
+
+
+def test_real_daemons_recover_through_a_real_engine(engine: Engine, tmp_path: Path) -> None:
+    """Edge and hub as processes; the archive is off, so what rises is drafted, judged twice and charged."""
+    before = engine.tokens()
+    found = recrystallized(tmp_path, Model(engine.url, NAME), entries=40, served_tokens=60_000, settle_s=240)
+    used = engine.tokens() - before
+    charged = sum(tokens for tokens, _, _ in found.spending)
+    assert len(found.spending) >= 3
+    # Nothing was estimated: every call ended in time.
+    assert charged == used <= 0.1 * 60_000
+    assert found.status["ledger"]["tokens"] == charged
+    admitted = sum(admitted for _, admitted, _ in found.spending)
+    assert found.overlays <= admitted
+    print(f"\n{admitted} of {len(found.spending)} drafts admitted, {charged} tokens")  # noqa: T201 - as above
