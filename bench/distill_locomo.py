@@ -1,6 +1,6 @@
 """Which answers still stand in what each rung keeps of their evidence turns (LoCoMo), ours beside two peers.
 
-Strict: every content token of the gold answer still stands in the kept text of its evidence; soft: their share.
+Strict: every content token of the gold answer is in the kept text of its evidence; soft: the share of them.
 Asked is every question with an answer, evidence that resolves, and all its tokens in the whole evidence.
 """
 

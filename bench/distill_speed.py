@@ -1,7 +1,7 @@
 """CPU time of the distiller: per kind of text, mixed, and twice the text for odd ones (is it linear?).
 
-Thread time, the best of some rounds, of the distiller itself: the codec's memory of recent originals is not in
-it, and of a text nothing is remembered but how its words look.
+Thread time, the best of some rounds, of the distiller alone: the codec's memory of recent originals is not
+in it, and of a text nothing is remembered but how its words look.
 """
 
 from __future__ import annotations
