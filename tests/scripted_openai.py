@@ -31,7 +31,9 @@ class Script(Enum):
     HALF_JSON = "half json"
     NO_CHOICES = "no choices"
     NO_USAGE = "no usage"
-    LYING_USAGE = "lying usage"
+    FREE_USAGE = "free usage"
+    NEGATIVE_USAGE = "negative usage"
+    HUGE_USAGE = "huge usage"
     WRONG_MODEL = "wrong model"
     SURROGATE = "surrogate"
     NUL = "nul"
@@ -49,6 +51,7 @@ class Script(Enum):
     """Bytes as fast as they are read, for ever."""
     ENDLESS_ERROR = "endless error"
     PACKED = "packed"
+    REDIRECT = "redirect"
     CUT = "cut"
     CUT_BODY = "cut body"
 
@@ -56,6 +59,8 @@ class Script(Enum):
 TOKENS = 77
 _STATUS = {Script.ERROR_500: 500, Script.ERROR_400: 400, Script.ERROR_404: 404}
 _FINISH = {Script.TRUNCATED: "length", Script.FILTERED: "content_filter", Script.ABORTED: "abort"}
+# Prompt and completion that cannot be.
+_USAGE = {Script.FREE_USAGE: (0, 27), Script.NEGATIVE_USAGE: (50, -5), Script.HUGE_USAGE: (50, 2**70)}
 _RAW_CONTENT = {
     Script.WRONG_JSON: '{"txt": 1',
     Script.UNKNOWN_KEYS: '{"text": "A good draft.", "sure": true}',
@@ -136,6 +141,8 @@ class ScriptedOpenAI:
             headers = {"Retry-After": self.retry_after} if self.retry_after is not None else {}
             status = 429 if step is Script.RATE_LIMITED else 503
             return web.json_response(error, status=status, headers=headers)
+        if step is Script.REDIRECT:
+            raise web.HTTPTemporaryRedirect("/v1/chat/completions")
         if step is Script.NOT_JSON_AT_ALL:
             return web.Response(text="<html>busy</html>", content_type="text/html")
         whole = json.dumps(self._reply(step, body))
@@ -178,8 +185,13 @@ class ScriptedOpenAI:
             reply["metadata"] = {"weight_version": "default"}
         if step is Script.NO_USAGE:
             del reply["usage"]
-        if step is Script.LYING_USAGE:
-            reply["usage"] = {"prompt_tokens": 0, "completion_tokens": -5, "total_tokens": -5}
+        if step in _USAGE:
+            read, written = _USAGE[step]
+            reply["usage"] = {
+                "prompt_tokens": read,
+                "completion_tokens": written,
+                "total_tokens": read + written,
+            }
         return reply
 
 

@@ -58,6 +58,7 @@ async def test_a_good_reply_is_a_draft_with_its_tokens() -> None:
         (Script.RAMBLING, DraftFailure.BAD_REPLY, TOKENS, False),
         (Script.ERROR_400, DraftFailure.HTTP_ERROR, 0, False),
         (Script.ERROR_404, DraftFailure.HTTP_ERROR, 0, False),
+        (Script.REDIRECT, DraftFailure.HTTP_ERROR, 0, False),  # not followed: the key would travel
         (Script.RATE_LIMITED, DraftFailure.RATE_LIMITED, 0, False),
         (Script.UNAVAILABLE, DraftFailure.RATE_LIMITED, 0, False),
         (Script.HALF_JSON, DraftFailure.BAD_REPLY, MOST, True),
@@ -89,7 +90,9 @@ async def test_silence_and_dripping_end_at_the_deadline_and_the_engine_is_told(s
     assert draft == Draft("", "model-1", MOST, DraftFailure.TIMED_OUT.value, True)
 
 
-@pytest.mark.parametrize("step", [Script.NO_USAGE, Script.LYING_USAGE])
+@pytest.mark.parametrize(
+    "step", [Script.NO_USAGE, Script.FREE_USAGE, Script.NEGATIVE_USAGE, Script.HUGE_USAGE]
+)
 async def test_without_a_count_that_can_be_the_estimate_is_charged(step: Script) -> None:
     assert (await call(step)).draft == Draft("A good draft.", "model-1", MOST, estimated=True)
 
