@@ -136,7 +136,7 @@ def request(at: int, rung: Rung = Rung.COMPRESSED, max_tokens: int = 160) -> Dra
     codec, ladder = TextCodec(PlainDistiller()), LADDERS["product"]
     record = codec.drop(TEXTS[at], ladder, rung).record
     return DraftRequest(
-        number=at + 1, version=1, base_digest=bytes([at]) * 16, origin=rung, target=Rung.FULL,
+        number=at + 1, version=1, base_digest=bytes([at, rung]) * 8, origin=rung, target=Rung.FULL,
         residue=codec.render(record), invariants=codec.invariants(record), neighbours=(),
         max_tokens=max_tokens, kind=Kind.EPISODE, record=record, stage=2, serving_tokens=10**6,
         cap_tokens=10**6,
@@ -255,7 +255,7 @@ async def test_a_real_hub_drafts_judges_charges_and_keeps(engine: Engine, tmp_pa
         hub.end()
     for first, second in zip(drafts, again, strict=True):
         assert first.model == NAME
-        assert bool(first.text) != bool(first.failure)
+        assert bool(first.text) != bool(first.failure), first
         assert second.text == first.text if first.text else second.failure
     assert sum(draft.tokens for draft in drafts) == made - before
     admitted = sum(not draft.failure for draft in drafts)
