@@ -18,7 +18,8 @@ PACKAGE = "onnxruntime_genai"
 INSTALL = "pip install 'crystalmem[ondevice]'"
 # A recall waits for one chunk at most: 100 ms are promised, the rest is for the way there and a busy core.
 _CHUNK_NS = 60_000_000
-_FIRST_CHUNK_TOKENS = 4
+# Fewer tokens at once take hardly less time than these, and a busy core would make every chunk small.
+_LEAST_CHUNK_TOKENS = 4
 _MOST_CHUNK_TOKENS = 64
 # Text of a memory must not look like the marks that tell the model who speaks.
 _MARK, _UNMARKED = "<|", "< |"
@@ -44,7 +45,7 @@ class Engine:
         self._genai: Any = _runtime()
         self._memory_bytes = memory_bytes
         self._clock = clock
-        self._chunk_tokens = _FIRST_CHUNK_TOKENS
+        self._chunk_tokens = _LEAST_CHUNK_TOKENS
         self._context_tokens = _context_tokens(folder)
         try:
             config = self._genai.Config(str(folder))
@@ -118,7 +119,8 @@ class Engine:
     def _pace(self, tokens: int, took_ns: int) -> None:
         fitting = int(tokens * _CHUNK_NS / max(took_ns, 1))
         # Twice as long at most: one quick chunk says little.
-        self._chunk_tokens = max(1, min(fitting, 2 * self._chunk_tokens, _MOST_CHUNK_TOKENS))
+        fitting = min(fitting, 2 * self._chunk_tokens, _MOST_CHUNK_TOKENS)
+        self._chunk_tokens = max(fitting, _LEAST_CHUNK_TOKENS)
 
     def _must_end(self, cancelled: Callable[[], bool]) -> End | None:
         if cancelled():

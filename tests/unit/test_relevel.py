@@ -199,6 +199,15 @@ async def test_a_call_that_fails_chooses_nothing_and_is_charged(house: House, en
     assert (first == second) is (end in {End.CANCELLED, End.UNAVAILABLE})
 
 
+async def test_a_choice_that_changes_nothing_is_not_kept(house: House) -> None:
+    thread, relevelling = house.parts.thread, house.relevelling
+    number = await thread.run(house.store.add, NewEntry("It is so. And it was. As it is. So be it."))
+    asked = await thread.run(relevelling._ask, number)
+    assert await thread.run(relevelling._take, asked, Answer(End.STOP, "1", "tiny", 90, 5)) == "no_change"
+    assert number not in house.store.plane.choices
+    assert await house.ledger() == [(RELEVEL, 95, 0, "no_change")]
+
+
 async def test_it_gives_way_before_each_entry(house: House) -> None:
     asked = house.board.asked
     assert not await house.relevelling.run(lambda: len(asked) >= 0)
