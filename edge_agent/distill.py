@@ -11,6 +11,8 @@ from shared.memory.model import Ladder, Rung
 from shared.memory.spans import Levelled
 from shared.memory.tokens import located
 
+_FULL, _TRACE, _STOP = Rung.FULL, Rung.TRACE, AtomClass.STOP
+
 
 class PlainDistiller:
     """Ranks atoms by word, neighbours, clause, line and novelty; fills the rungs from the deepest up."""
@@ -27,11 +29,11 @@ class PlainDistiller:
         looks = looks_of(text, places)
         found = atoms(text, places, looks)
         lines = telling_lines(text, places, looks)
-        levels = [Rung.FULL] * len(found)
-        if ladder.lossy:
-            _fill_all(
-                found, levels, ranked(text, found, lines, frozenset(chosen)), ladder, len(text.encode())
-            )
+        levels = [_FULL] * len(found)
+        size = len(text.encode())
+        aims = [(spec.rung, int(size * spec.text_fraction)) for spec in reversed(ladder.lossy)]
+        if aims and levels:
+            _fill(found, levels, ranked(text, found, lines, frozenset(chosen)), aims)
         ends, span_levels, trace = _spans(text, found, levels)
         return Levelled(text, ends, span_levels, find_invariants(text, places, looks, found, trace, lines))
 
@@ -47,35 +49,30 @@ def sentences(text: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def _fill_all(found: Atoms, levels: list[Rung], order: Sequence[int], ladder: Ladder, size: int) -> None:
-    """Give every rung its atoms. What is read has one blank or line break fewer than it has pieces."""
-    smallest = min(found.size, default=0)
-    kinds = found.kind
-    content = [index for index in order if kinds[index] > AtomClass.STOP]
-    used = _keep_one(found, levels, content or order, ladder, size)
-    for spec in reversed(ladder.lossy):
-        aim, rung = int(size * spec.text_fraction) + 1, spec.rung
-        for index in order if spec is ladder.lossy[0] else content:
-            if used + smallest >= aim:
+def _fill(found: Atoms, levels: list[Rung], order: Sequence[int], aims: Sequence[tuple[Rung, int]]) -> None:
+    """Give every rung its atoms, deepest first, within its bytes.
+
+    What is read of n atoms has at most n - 1 blanks or line breaks between them. What carries nothing is kept
+    by the shallowest rung only. TRACE is never empty: where no atom fits it, it gets the best one within the
+    tightest aim that one fits.
+    """
+    sizes, kinds = found.size, found.kind
+    content = [at for at in order if kinds[at] > _STOP] or order
+    first = next((at for _, aim in aims for at in content if sizes[at] <= aim), None)
+    if first is None:
+        first = min(content, key=sizes.__getitem__)
+    levels[first] = _TRACE
+    used, smallest = sizes[first] + 1, min(sizes) + 1
+    for rung, aim in aims:
+        left = aim + 1 - used
+        for at in order if rung is aims[-1][0] else content:
+            if left < smallest:
                 break
-            cost = found.size[index] + 1
-            if used + cost <= aim and levels[index] is Rung.FULL:
-                levels[index] = rung
-                used += cost
-
-
-def _keep_one(found: Atoms, levels: list[Rung], order: Sequence[int], ladder: Ladder, size: int) -> int:
-    """TRACE is never empty: where no atom fits it, it gets the best within the tightest aim that one fits."""
-    if not order:
-        return 0
-    for spec in reversed(ladder.lossy):
-        for index in order:
-            if found.size[index] <= int(size * spec.text_fraction):
-                levels[index] = Rung.TRACE
-                return found.size[index] + 1
-    index = min(order, key=found.size.__getitem__)
-    levels[index] = Rung.TRACE
-    return found.size[index] + 1
+            cost = sizes[at] + 1
+            if cost <= left and levels[at] is _FULL:
+                levels[at] = rung
+                left -= cost
+        used = aim + 1 - left
 
 
 def _spans(
@@ -85,25 +82,24 @@ def _spans(
     ends: list[int] = []
     span_levels: list[Rung] = []
     trace: list[int] = []
-    full, deepest = Rung.FULL, Rung.TRACE
-    last, last_level = 0, full
+    last, last_level = 0, _FULL
     for index, level in enumerate(levels):
-        if level is full:
+        if level is _FULL:
             continue
         start, end = found.start[index], found.end[index]
-        if level is deepest:
+        if level is _TRACE:
             trace.append(index)
         gap = start - last
-        if level is last_level and level is not deepest and (gap == 0 or (gap == 1 and text[last] == " ")):
+        if level is last_level and level is not _TRACE and (gap == 0 or (gap == 1 and text[last] == " ")):
             ends[-1] = end
         else:
             if gap:
                 ends.append(start)
-                span_levels.append(full)
+                span_levels.append(_FULL)
             ends.append(end)
             span_levels.append(level)
         last, last_level = end, level
     if last < len(text):
         ends.append(len(text))
-        span_levels.append(full)
+        span_levels.append(_FULL)
     return tuple(ends), tuple(span_levels), trace

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from edge_agent import weights
@@ -14,6 +15,9 @@ from edge_agent.atoms import AtomClass, Atoms, Look
 from shared.memory.tokens import Place
 
 _INVENTORY_FROM = 7
+_REACH = 40  # atoms: a negation turns round what is near, and "not not not" is no square
+# An enum's member is looked up through its class at some cost; these are needed once an atom.
+_STOP, _NEGATION, _THING = AtomClass.STOP, AtomClass.NEGATION, AtomClass.ID
 _TAKES = frozenset({"take", "pick", "grab", "get", "fetch"})  # where it went is what counts
 _SPREAD = 40_503  # times 2^-16 the golden section: consecutive clauses fall far apart
 _SPREAD_BITS = 16
@@ -69,23 +73,18 @@ def ranked(text: str, found: Atoms, lines: Sequence[Line], chosen: Collection[in
     """Atom numbers, best first; equals are spread over the text clause by clause."""
     values = found.value
     _weigh_head(text, found)
-    deeds, anchors = _weigh_clauses(found, chosen)
+    deeds, anchors = _weigh_relations(found)
+    _weigh_said(found, chosen)
     _weigh_lines(found, lines)
     _weigh_repeats(found, deeds)
     for place, low, high in anchors:
         values[place] = max(values[place], max(values[low:high]) - weights.ANCHOR)
-    worth = _lifted(found, values)
+    _lift(found)
     keys = [
         (value << _SPREAD_BITS) | (clause * _SPREAD & _SPREAD_MASK)
-        for value, clause in zip(worth, found.clause, strict=True)
+        for value, clause in zip(values, found.clause, strict=True)
     ]
     return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
-
-
-def clause_ranges(clauses: Sequence[int]) -> list[tuple[int, int]]:
-    """First row and the row behind the last of each clause."""
-    edges = [at for at in range(1, len(clauses)) if clauses[at] != clauses[at - 1]]
-    return list(zip([0, *edges], [*edges, len(clauses)], strict=True)) if clauses else []
 
 
 def _weigh_head(text: str, found: Atoms) -> None:
@@ -96,38 +95,54 @@ def _weigh_head(text: str, found: Atoms) -> None:
             found.value[at] -= weights.HEAD
 
 
-def _weigh_clauses(found: Atoms, chosen: Collection[int]) -> tuple[set[int], list[tuple[int, int, int]]]:
-    """A question asks, a list looks around, a deed ties things together; the deeds' rows."""
+def _weigh_relations(found: Atoms) -> tuple[set[int], list[tuple[int, int, int]]]:
+    """A deed ties things together, a list looks around.
+
+    Returns the deeds' rows, and for each other relation between entities the row of its first one, the place,
+    and the range of the rest.
+    """
+    kinds, norms, clauses = found.kind, found.norm, found.clause
     deeds: set[int] = set()
     anchors: list[tuple[int, int, int]] = []
-    kinds, values, norms = found.kind, found.value, found.norm
-    for low, high in clause_ranges(found.clause):
-        clause = found.clause[low]
-        extra = weights.ASKED if clause in found.asked else 0
-        if clause in chosen:
-            extra += weights.CHOSEN
-        named = [at for at in range(low, high) if kinds[at] >= AtomClass.ID]
-        things = {norms[at] for at in named} if len(named) > 1 else named
-        if len(things) >= _INVENTORY_FROM:
-            extra -= weights.INVENTORY
-        elif len(things) > 1:
-            acts = kinds[low] is AtomClass.ACTION and norms[low] not in _TAKES
-            extra += weights.DEED if acts else weights.RELATION
-            if acts:
-                deeds.update(range(low, high))
-            elif kinds[named[0]] is AtomClass.ENTITY:
+    rows = [at for at, kind in enumerate(kinds) if kind >= _THING]
+    for clause, members in groupby(rows, key=clauses.__getitem__):
+        named = list(members)
+        things = len({norms[at] for at in named}) if len(named) > 1 else 1
+        if things == 1:
+            continue
+        low, high = bisect_left(clauses, clause), bisect_right(clauses, clause)
+        if things >= _INVENTORY_FROM:
+            extra = -weights.INVENTORY
+        elif kinds[low] is AtomClass.ACTION and norms[low] not in _TAKES:
+            extra = weights.DEED
+            deeds.update(range(low, high))
+        else:
+            extra = weights.RELATION
+            if kinds[named[0]] is AtomClass.ENTITY:
                 anchors.append((named[0], named[1], named[-1] + 1))
-        if extra:
-            for at in range(low, high):
-                if kinds[at] > AtomClass.STOP:
-                    values[at] += extra
-        if AtomClass.NEGATION in kinds[low:high]:
-            # Kept without it, the clause would say the opposite.
-            best = max(values[low:high]) - weights.DENIES
-            for at in range(low, high):
-                if kinds[at] is AtomClass.NEGATION:
-                    values[at] = max(values[at], best)
+        _add(found, low, high, extra)
     return deeds, anchors
+
+
+def _weigh_said(found: Atoms, chosen: Collection[int]) -> None:
+    """What is asked is not told, what a model chose is; and a negation goes with what it turns round."""
+    clauses, kinds, values = found.clause, found.kind, found.value
+    for numbers, extra in ((found.asked, weights.ASKED), (chosen, weights.CHOSEN)):
+        for clause in numbers:
+            _add(found, bisect_left(clauses, clause), bisect_right(clauses, clause), extra)
+    for at, kind in enumerate(kinds):
+        if kind is _NEGATION:
+            low, high = bisect_left(clauses, clauses[at]), bisect_right(clauses, clauses[at])
+            low, high = max(low, at - _REACH), min(high, at + _REACH)
+            # Kept without it, the clause would say the opposite.
+            values[at] = max(values[at], max(values[low:high]) - weights.DENIES)
+
+
+def _add(found: Atoms, low: int, high: int, extra: int) -> None:
+    kinds, values = found.kind, found.value
+    for at in range(low, high):
+        if kinds[at] > _STOP:
+            values[at] += extra
 
 
 def _weigh_lines(found: Atoms, lines: Sequence[Line]) -> None:
@@ -143,32 +158,36 @@ def _weigh_lines(found: Atoms, lines: Sequence[Line]) -> None:
 
 def _weigh_repeats(found: Atoms, deeds: Collection[int]) -> None:
     """What is said again is worth less, but in a deed; the best place keeps it, the first among equals."""
-    values, best = found.value, dict[str, int]()
+    norms, values, kinds = found.norm, found.value, found.kind
+    best: dict[str, int] = {}
     again: list[int] = []
-    for at, word in enumerate(found.norm):
-        held = best.setdefault(word, at)
-        if held != at:
-            again.append(held)
-            worse = at
-            if values[held] < values[at]:
-                best[word], worse = at, held
-            if worse not in deeds and found.kind[worse] is not AtomClass.NEGATION:
-                values[worse] -= weights.REPEATED
+    for at, word in enumerate(norms):
+        worse = best.setdefault(word, at)
+        if worse != at:
+            if values[worse] < values[at]:
+                best[word] = at
+            else:
+                worse = at
+            again.append(worse)
+    for at in again:
+        if at not in deeds and kinds[at] is not _NEGATION:
+            values[at] -= weights.REPEATED
     # A thing that is named all over is where the others are, not news.
-    for at, times in Counter(best[found.norm[at]] for at in again).items():
-        if found.kind[at] is AtomClass.ENTITY and times > 1 and at not in deeds:
+    for word, times in Counter(norms[at] for at in again if kinds[at] is AtomClass.ENTITY).items():
+        at = best[word]
+        if times > 1 and at not in deeds:
             values[at] -= min(times, weights.MOST_TIMES) * weights.FAMILIAR
 
 
-def _lifted(found: Atoms, values: Sequence[int]) -> list[int]:
-    """Worth with the pull of a better neighbour: half an answer is none."""
-    lifted = list(values)
-    starts, ends = found.start, found.end
-    for at in range(1, len(lifted)):
-        if starts[at] - ends[at - 1] <= 1:
-            lead = values[at] - values[at - 1]
-            if lead > 0:
-                lifted[at - 1] = max(lifted[at - 1], values[at - 1] + min(weights.PULL, lead >> 1))
-            elif lead < 0:
-                lifted[at] += min(weights.PULL, -lead >> 1)
-    return lifted
+def _lift(found: Atoms) -> None:
+    """The pull of a better neighbour: half an answer is none."""
+    starts, ends, values = found.start, found.end, found.value
+    end, value = -2, 0
+    for at, (start, own) in enumerate(zip(starts, list(values), strict=True)):
+        if start - end <= 1:
+            lead = own - value
+            if lead > 1:
+                values[at - 1] = max(values[at - 1], value + min(weights.PULL, lead >> 1))
+            elif lead < -1:
+                values[at] = own + min(weights.PULL, -lead >> 1)
+        end, value = ends[at], own
