@@ -29,7 +29,8 @@ def main() -> None:
     entries, source = _entries(options)
     wanted = cases(entries)
     name = "".join(char if char.isalnum() or char in ".-" else "_" for char in options.model)
-    path = _OUT / f"regen_drafts_{name}_{source}.jsonl"
+    run = f"{name}_{source}" + (f"_n{options.neighbours}" if options.neighbours else "")
+    path = _OUT / f"regen_drafts_{run}.jsonl"
     made = anyio.run(_made, options, wanted, path) if options.llm else read(path)
     if not made:
         raise SystemExit(f"no drafts in {path}: give --llm http://127.0.0.1:PORT/v1 (see `make vllm`)")
@@ -45,7 +46,7 @@ def main() -> None:
         for rung, share in _PAPER.items()
         if f"strict.{rung.name.lower()}.admitted" in figures
     }
-    report.write(_OUT / f"regen_{name}_{source}.json", figures, aims)
+    report.write(_OUT / f"regen_{run}.json", figures, aims)
 
 
 async def _made(options: argparse.Namespace, wanted: Sequence[Case], path: Path) -> dict[str, Made]:
