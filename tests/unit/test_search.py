@@ -27,6 +27,13 @@ def test_the_entry_that_shares_rare_words_comes_first(index: LexicalIndex) -> No
     assert numbers(index, "which way does the valve open?")[0] == 2
 
 
+def test_what_only_makes_a_question_is_not_searched_while_more_is_asked(index: LexicalIndex) -> None:
+    index.put_many([(1, "what did she do, and where was it?"), (2, "the valve opens left"), (3, "who is it")])
+    assert numbers(index, "what did the valve do?") == [2]
+    assert numbers(index, "who is it?")[0] == 3
+    assert numbers(index, "what was where?")[0] == 1
+
+
 def test_an_identifier_names_its_entry(index: LexicalIndex) -> None:
     index.put_many([(n, f"parcel zyxq-{n} lies on shelf 4 with others") for n in range(40)])
     result = index.search("where is parcel zyxq-17 of the others", 5)
