@@ -41,7 +41,10 @@ async def make(
     waiting = [case for case in cases if case.key not in made]
     limit = anyio.Semaphore(at_once)
     path.parent.mkdir(parents=True, exist_ok=True)
+    whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
     with path.open("a", encoding="utf-8") as out:
+        # A run that was stopped may have left half a line.
+        out.write("" if whole else "\n")
 
         async def one(case: Case) -> None:
             async with limit:
