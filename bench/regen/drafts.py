@@ -41,10 +41,8 @@ async def make(
     waiting = [case for case in cases if case.key not in made]
     limit = anyio.Semaphore(at_once)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = not path.exists() or path.read_bytes()[-1:] in (b"", b"\n")
+    _end_last_line(path)
     with path.open("a", encoding="utf-8") as out:
-        # A run that was stopped may have left half a line.
-        out.write("" if whole else "\n")
 
         async def one(case: Case) -> None:
             async with limit:
@@ -60,6 +58,13 @@ async def make(
             for case in waiting:
                 tasks.start_soon(one, case)
     return made
+
+
+def _end_last_line(path: Path) -> None:
+    """A run that was stopped may have left half a line."""
+    if path.exists() and path.read_bytes()[-1:] not in (b"", b"\n"):
+        with path.open("a", encoding="utf-8") as out:
+            out.write("\n")
 
 
 def read(path: Path) -> dict[str, Made]:
