@@ -204,7 +204,6 @@ def _text(content: object) -> str | None:
         return None
     try:
         text = msgspec.json.decode(content, type=_Reply).text
-        text.encode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return None if "\0" in text else text

@@ -36,6 +36,8 @@ class Script(Enum):
     HUGE_USAGE = "huge usage"
     WRONG_MODEL = "wrong model"
     SURROGATE = "surrogate"
+    BARE_SURROGATE = "bare surrogate"
+    """Half a character in the reply itself, not in the JSON inside it."""
     NUL = "nul"
     RAMBLING = "rambling"
     """Never stops where it was told to, and says `stop` all the same."""
@@ -65,6 +67,7 @@ _RAW_CONTENT = {
     Script.WRONG_JSON: '{"txt": 1',
     Script.UNKNOWN_KEYS: '{"text": "A good draft.", "sure": true}',
     Script.SURROGATE: '{"text": "A \\ud800 draft."}',
+    Script.BARE_SURROGATE: '{"text": "A \ud800 draft."}',
     Script.NUL: '{"text": "A \\u0000 draft."}',
 }
 

@@ -54,6 +54,7 @@ async def test_a_good_reply_is_a_draft_with_its_tokens() -> None:
         (Script.NO_CHOICES, DraftFailure.BAD_REPLY, TOKENS, False),
         (Script.WRONG_MODEL, DraftFailure.WRONG_MODEL, TOKENS, False),
         (Script.SURROGATE, DraftFailure.BAD_REPLY, TOKENS, False),
+        (Script.BARE_SURROGATE, DraftFailure.BAD_REPLY, TOKENS, False),
         (Script.NUL, DraftFailure.BAD_REPLY, TOKENS, False),
         (Script.RAMBLING, DraftFailure.BAD_REPLY, TOKENS, False),
         (Script.ERROR_400, DraftFailure.HTTP_ERROR, 0, False),
@@ -189,7 +190,7 @@ def test_a_page_of_something_else_says_nothing(page: str) -> None:
 
 async def test_an_endless_page_is_not_read_to_its_end() -> None:
     endpoint = ScriptedOpenAI()
-    endpoint.page = vllm_page() + "x" * (3 << 20)
+    endpoint.page = vllm_page() + "x" * (3 << 19)
     async with scripted_openai() as served:
         served.page = endpoint.page
         generator = OpenAIGenerator(served.url, "model-1", "none", 5.0)
