@@ -54,7 +54,7 @@ soak-crash: $(STAMP) ## 200 kill -9 during sweeps, promotions and writes
 
 test-models: $(STAMP) ## Fetch MiniLM (23 MB) into out/models, then every test of the embedder on it
 	$(BIN)/crystalmem models prepare minilm --dir out/models
-	CRYSTALMEM_MODELS=out/models $(BIN)/python -m pytest -W error -rs tests/unit/test_embedder.py
+	CRYSTALMEM_MODELS=out/models $(BIN)/python -m pytest -W error -rs tests/unit/test_embedder.py tests/faults/test_hybrid.py
 
 bench-gate: $(STAMP) ## The gate on corrupted and faithful drafts: wrong verdicts by kind, strict beside paper
 	$(BIN)/python -m bench.gate $(ARGS)

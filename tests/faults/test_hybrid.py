@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import time
@@ -12,10 +13,13 @@ import pytest
 
 from crystalmem.demo.processes import COMMAND, Value
 from edge_agent.embedder_spec import Pooling
+from shared.config import default_models_dir
+from tests import households
 from tests.daemons import STILL, Edge, Tables, running_edge
 from tests.tiny_embedder import BROKEN, make_embedder
 
 ROOT = Path(__file__).resolve().parents[2]
+MINILM = Path(os.environ.get("CRYSTALMEM_MODELS") or default_models_dir()) / "minilm"
 TEXTS = (
     "the red car is parked by the old house",
     "a cat sleeps near the river",
@@ -66,6 +70,20 @@ def test_what_only_the_meaning_tells_is_found_once_the_vectors_are_there(
         edge.kill_and_start()
         with edge.client() as client:
             assert client.recall("automobile", k=1, record=False).hits[0].text == TEXTS[0]
+
+
+@pytest.mark.skipif(not MINILM.is_dir(), reason=f"{MINILM} is not prepared: make test-models runs this")
+def test_minilm_in_a_daemon(tmp_path: Path) -> None:
+    table: Tables = {**STILL, "embedder": {"model": "minilm", "models_dir": str(MINILM.parent.resolve())}}
+    with running_edge(tmp_path, table) as edge:
+        remember(
+            edge, ("Ann adopted a puppy last week.", "The invoice is due on Friday.", "Bob moved to Oslo.")
+        )
+        with edge.client() as client:
+            assert client.settle()["state"] == "settled"
+            assert client.recall("Who got a dog?", k=1).hits[0].text == "Ann adopted a puppy last week."
+            assert client.recall("When must the bill be paid?", k=1).hits[0].text.startswith("The invoice")
+            assert client.status()["embedder"]["width"] == 384
 
 
 def test_without_the_model_it_works_by_words_and_says_how_to_get_it(tmp_path: Path) -> None:
@@ -124,6 +142,29 @@ def test_a_text_that_breaks_the_model_is_found_by_words(tmp_path: Path) -> None:
             asked = client.recall(f"{BROKEN} bread", k=1)
             assert "embedder_failed" in asked.degraded
             assert asked.hits
+
+
+def test_a_full_budget_holds_and_settles_with_vectors(tmp_path: Path) -> None:
+    """Vectors fill what room there is, squeezes take it back: neither drives the other round."""
+    make_embedder(tmp_path / "models" / "tiny", width=384)
+    full = {**tables(tmp_path), "memory": {"provision_bytes": 256 * 1024}}
+    episodes = [row["text"] for row in households.rows(400) if row["type"] == "episode"]
+    with running_edge(tmp_path, full) as edge, edge.client() as client:
+        for start in range(0, len(episodes), 100):
+            for text in episodes[start : start + 100]:
+                client.remember(text)
+            assert client.settle(timeout_s=30)["state"] == "settled"
+            _holds(edge)
+        assert client.status()["embedder"]["embedded"] > 0
+        for fraction in (0.3, 0.6, 0.15, 1.0):
+            client.set_budget(fraction=fraction)
+            _holds(edge)
+            assert client.settle(timeout_s=30)["state"] == "settled"
+            _holds(edge)
+            again = client.settle(timeout_s=30)
+            assert (again["state"], again["promoted"]) == ("settled", 0)
+        held = client.status()["embedder"]
+        assert held["embedded"] + held["pending"] + held["without"] == client.budget()["entries"]
 
 
 def test_another_model_is_refused_by_both_names_and_reembed_changes_it(tmp_path: Path) -> None:
@@ -187,6 +228,14 @@ def test_reembed_survives_kill_9_and_ends_as_if_undisturbed(tmp_path: Path) -> N
         assert _reembed(edge, tmp_path, "tiny").returncode == 0
         assert _reembed(edge, tmp_path, "wide").returncode == 0
         assert codes(edge) == resumed
+
+
+def _holds(edge: Edge) -> None:
+    with edge.client() as client:
+        account = client.budget()
+    assert account["logical_bytes"] <= account["budget_bytes"]
+    assert edge.disk_bytes() - edge.log_bytes() <= account["budget_bytes"] + account["empty_bytes"]
+    assert not account["over_budget"]
 
 
 def _kill_after_a_step(edge: Edge, tmp_path: Path) -> None:
