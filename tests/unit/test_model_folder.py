@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge_agent.ondevice_wire import End
-from shared.host.memory import available_bytes
+from shared.host.memory import Kernel, available_bytes, resident_bytes
 from shared.host.model_folder import seal
 from shared.units import MIB
 from tests.fakes import FakeClock
@@ -98,18 +98,55 @@ async def test_a_whole_folder_that_the_runtime_cannot_read_is_refused(
         assert board.counts.deaths == 0
 
 
-def test_the_smaller_of_machine_and_group_counts(tmp_path: Path) -> None:
-    meminfo, group = tmp_path / "meminfo", tmp_path / "group"
-    group.mkdir()
-    assert available_bytes(meminfo, group) is None
-    meminfo.write_text("MemTotal:  9 kB\nMemAvailable:    2048 kB\n")
-    assert available_bytes(meminfo, group) == 2 * MIB
-    (group / "memory.max").write_text("max\n")
-    (group / "memory.current").write_text("5\n")
-    assert available_bytes(meminfo, group) == 2 * MIB
-    (group / "memory.max").write_text(f"{MIB}\n")
-    assert available_bytes(meminfo, group) == MIB - 5
-    (group / "memory.current").write_text(f"{2 * MIB}\n")
-    assert available_bytes(meminfo, group) == 0
-    meminfo.write_text("MemAvailable: lots\n")
-    assert available_bytes(meminfo, group) == 0
+def kernel(tmp_path: Path, **files: str) -> Kernel:
+    """A kernel that tells what these files hold; `/` in their names is `__`."""
+    for name, text in files.items():
+        path = tmp_path / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Kernel(tmp_path / "meminfo", tmp_path / "node", tmp_path / "group", tmp_path / "own")
+
+
+MEMINFO = "MemTotal:  9 kB\nMemAvailable:    2048 kB\n"
+OWN = "3:cpu:/x\n0::/a.slice/b.service\n"
+SERVICE = "group__a.slice__b.service__"
+
+
+def test_the_machine_says_what_is_available(tmp_path: Path) -> None:
+    assert available_bytes(kernel(tmp_path)) is None
+    assert available_bytes(kernel(tmp_path, meminfo="MemAvailable: lots\n\xff")) is None
+    assert available_bytes(kernel(tmp_path, meminfo=MEMINFO)) == 2 * MIB
+
+
+def test_where_meminfo_is_hidden_the_nodes_say_it(tmp_path: Path) -> None:
+    fields = {"MemFree": 1000, "Active(file)": 300, "Inactive(file)": 200, "SReclaimable": 500, "Shmem": 77}
+    node = "".join(f"Node 0 {name}:   {size} kB\n" for name, size in fields.items())
+    hidden = kernel(tmp_path, node__node0__meminfo=node, node__node1__meminfo=node)
+    assert available_bytes(hidden) == int(0.9 * 2 * 2000 * 1024)
+
+
+def test_every_group_up_to_the_root_is_a_bound(tmp_path: Path) -> None:
+    files = {"meminfo": MEMINFO, "own": OWN}
+    files |= {f"{SERVICE}memory.max": "max\n", f"{SERVICE}memory.current": "5\n"}
+    assert available_bytes(kernel(tmp_path, **files)) == 2 * MIB
+    slice_files = {"group__a.slice__memory.max": f"{MIB}\n", "group__a.slice__memory.current": "1000\n"}
+    assert available_bytes(kernel(tmp_path, **files, **slice_files)) == MIB - 1000
+    stat = {"group__a.slice__memory.stat": "anon 1\ninactive_file 400\n"}
+    assert available_bytes(kernel(tmp_path, **stat)) == MIB - 600
+    tight = {f"{SERVICE}memory.max": "10\n", f"{SERVICE}memory.current": "50\n"}
+    assert available_bytes(kernel(tmp_path, **tight)) == 0
+
+
+def test_the_older_groups_are_a_bound_too(tmp_path: Path) -> None:
+    files = {
+        "own": "4:memory:/jobs/1\n",
+        "group__memory__jobs__1__memory.limit_in_bytes": "9000\n",
+        "group__memory__jobs__1__memory.usage_in_bytes": "4000\n",
+        "group__memory__jobs__1__memory.stat": "total_inactive_file 1000\n",
+    }
+    assert available_bytes(kernel(tmp_path, **files)) == 6000
+
+
+def test_this_machine_says_something() -> None:
+    assert (available_bytes() or 0) > MIB
+    assert resident_bytes() > MIB
