@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from crystalmem_client import Client, CrystalMemError
 
-from tests.daemons import Edge, Tables, running_edge
+from crystalmem.cli import main
+from tests.daemons import TENANT, Edge, Tables, running_edge
 from tests.ondevice import MODEL
 
 pytest.importorskip("onnxruntime_genai", reason="the extra `ondevice` is not installed here")
@@ -206,3 +208,5 @@ def test_without_a_model_everything_works_and_says_why(
             True,
         )
         assert not model_processes(edge)
+        shown = CliRunner().invoke(main, ["status", "--socket", str(edge.socket), "--tenant", TENANT])
+        assert f"on-device model: {held['state']}: {held['problem']}" in shown.output

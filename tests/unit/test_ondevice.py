@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from edge_agent.ondevice_engine import Engine
 from edge_agent.ondevice_process import ModelProcess
 from edge_agent.ondevice_state import Phase, Prompt
 from edge_agent.ondevice_wire import (
+    FORMAT,
     Cancel,
     End,
     Finished,
@@ -27,6 +29,7 @@ from edge_agent.ondevice_wire import (
     framed,
 )
 from shared.host.clock import SystemClock
+from shared.host.model_folder import read_manifest
 from shared.units import GIB, MIB
 from tests.fakes import FakeClock
 from tests.ondevice import ASK, ENDLESS, MODEL, Flying, opened, until
@@ -98,6 +101,11 @@ async def test_its_process_comes_last_for_cores_and_first_for_the_memory_killer(
         pid = board._process.pid
         assert os.getpriority(os.PRIO_PROCESS, pid) >= os.getpriority(os.PRIO_PROCESS, 0) + 1
         assert Path(f"/proc/{pid}/oom_score_adj").read_text().strip() == "1000"
+        # The kernel's own limit stands behind the one that is watched.
+        limits = Path(f"/proc/{pid}/limits").read_text()
+        wall = re.search(r"^Max data size\s+(\d+)", limits, re.MULTILINE)
+        assert wall is not None
+        assert board.needed_bytes(read_manifest(MODEL, FORMAT)) < int(wall[1]) < 2 * GIB
 
 
 # --- cancelling ---
