@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import lt
 from typing import NamedTuple
 
 from shared.memory.invariants import Invariant
 from shared.memory.model import Rung
 
+_LEVELS = tuple(rung for rung in Rung if rung is Rung.FULL or rung.lossy)
 _LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]")
 
 
@@ -36,17 +38,16 @@ class Levelled:
     invariants: tuple[Invariant, ...] = ()
 
     def __post_init__(self) -> None:
-        previous = 0
-        for end in self.ends:
-            if end <= previous:
-                raise ValueError("span ends must increase")
-            previous = end
-        if previous != len(self.text) or len(self.levels) != len(self.ends):
+        # Whole columns at once: this runs for every text that is distilled.
+        ends, levels = self.ends, self.levels
+        if (ends and ends[0] <= 0) or not all(map(lt, ends, ends[1:])):
+            raise ValueError("span ends must increase")
+        if (ends[-1] if ends else 0) != len(self.text) or len(levels) != len(ends):
             raise ValueError("spans must cover the text, one level each")
-        if any(level is not Rung.FULL and not level.lossy for level in self.levels):
+        if sum(map(levels.count, _LEVELS)) != len(levels):
             raise ValueError("a level is FULL or a lossy rung")
-        traces = sum(level is Rung.TRACE for level in self.levels)
-        if any(index >= traces for invariant in self.invariants for index in invariant.spans):
+        traces = levels.count(Rung.TRACE)
+        if any(max(invariant.spans) >= traces for invariant in self.invariants):
             raise ValueError("an invariant names a TRACE span that is not there")
 
 
