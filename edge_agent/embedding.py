@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import anyio
 import numpy as np
 
 from edge_agent import answers
@@ -63,6 +64,8 @@ class Embedding:
         self._query_timeout_s = query_timeout_s
         self._asked: set[asyncio.Task[Floats]] = set()
         self._failed: set[int] = set()
+        self._turn = anyio.Lock()
+        self._awaited = 0
 
     # --- queries --------------------------------------------------------------------------------------
 
@@ -90,20 +93,35 @@ class Embedding:
 
     # --- entries --------------------------------------------------------------------------------------
 
-    async def fill(self, give_way: Callable[[], bool], most: int | None = None) -> int:
-        """Make vectors for entries that want one and have room, `most` of them; how many were kept."""
+    async def fill(
+        self, give_way: Callable[[], bool], most: int | None = None, *, awaited: bool = False
+    ) -> int:
+        """Make vectors for entries that want one and have room, `most` of them; how many were kept.
+
+        One at a time: two would embed the same texts. awaited: somebody waits for it, idle work gives way.
+        """
         if self._embedder is None:
             return 0
+        self._awaited += awaited
+        try:
+            async with self._turn:
+                return await self._filled(
+                    self._embedder, lambda: give_way() or (self._awaited > 0 and not awaited), most
+                )
+        finally:
+            self._awaited -= awaited
+
+    async def _filled(self, embedder: Embedder, give_way: Callable[[], bool], most: int | None) -> int:
         kept = 0
         while not give_way() and (most is None or kept < most):
             step = _STEP_TEXTS if most is None else min(_STEP_TEXTS, most - kept)
-            entries = await self._parts.thread.run(self._wanting, self._embedder, step)
+            entries = await self._parts.thread.run(self._wanting, embedder, step)
             if not entries:
                 break
-            made = await self._thread.run(make_vectors, self._embedder, entries)
+            made = await self._thread.run(make_vectors, embedder, entries)
             self._note_failed(made)
             async with self._parts.lock:
-                written = await self._parts.thread.run(self._keep, self._embedder, made)
+                written = await self._parts.thread.run(self._keep, embedder, made)
             kept += written
             if not written and not made.failed:
                 # The room went elsewhere meanwhile.

@@ -60,7 +60,9 @@ class Board(Protocol):
 class Vectors(Protocol):
     """What the idle loop asks of the embedder."""
 
-    async def fill(self, give_way: Callable[[], bool], most: int | None = None) -> int:
+    async def fill(
+        self, give_way: Callable[[], bool], most: int | None = None, *, awaited: bool = False
+    ) -> int:
         """Make vectors for entries that want one and have room; how many were kept."""
 
 
@@ -161,7 +163,7 @@ class Idle:
             queued = await self._elastic.archive_all_ahead(left_s)
             self._archived += queued
             # Last: what a squeeze, a restore or an archive needs goes before a vector.
-            embedded = 0 if moved or rose else await self._fill(late, None)
+            embedded = 0 if moved or rose else await self._fill(late, None, awaited=True)
             if not (moved or rose or queued or embedded):
                 state = "settled" if flushed else "link_down"
                 break
@@ -194,8 +196,8 @@ class Idle:
         self._last_work_mono_ns = self._parts.clock.mono_ns()
         self._done_for = None if moved or rose or chose or queued or embedded or give_way() else seen
 
-    async def _fill(self, give_way: Callable[[], bool], most: int | None) -> int:
-        return 0 if self._vectors is None else await self._vectors.fill(give_way, most)
+    async def _fill(self, give_way: Callable[[], bool], most: int | None, *, awaited: bool = False) -> int:
+        return 0 if self._vectors is None else await self._vectors.fill(give_way, most, awaited=awaited)
 
     async def _relevel(self, give_way: Callable[[], bool], most: int | None) -> bool:
         return self._board is not None and await self._board.relevel(give_way, most)

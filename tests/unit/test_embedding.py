@@ -151,6 +151,29 @@ async def test_it_gives_way_after_a_step_and_goes_on_later(house: House) -> None
     assert await house.embedding.fill(never) == 13
 
 
+async def test_who_waits_goes_first_and_nothing_is_embedded_twice(house: House) -> None:
+    await house.add(*(f"entry number {number}" for number in range(60)))
+    kept: dict[str, int] = {}
+
+    async def idle() -> None:
+        kept["idle"] = await house.embedding.fill(never)
+
+    async def settle() -> None:
+        kept["settle"] = await house.embedding.fill(never, awaited=True)
+
+    house.model.free.clear()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(idle)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(settle)
+        await anyio.wait_all_tasks_blocked()
+        house.model.free.set()
+    # The idle one ends its step; whoever waits gets the rest, and is told of all that it did.
+    assert kept["idle"] + kept["settle"] == 60
+    assert kept["idle"] <= 16
+    assert sum(house.model.batches) == 60
+
+
 async def test_one_bad_text_costs_no_other_its_vector(house: House) -> None:
     await house.add("one", f"this is {BROKEN}", "three", "four")
     assert await house.embedding.fill(never) == 3
