@@ -57,7 +57,7 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
         await app.run(supervisor)
 
     if config_file is None:
-        click.echo(_welcome(config), err=True)
+        click.echo(_welcome(config, no_embedder), err=True)
     return run_service(daemon, clock)
 
 
@@ -102,11 +102,12 @@ def _endpoint(config: EdgeConfig) -> LinkEndpoint | None:
     return LinkEndpoint(link.endpoint, keys, hub_key)
 
 
-def _welcome(config: EdgeConfig) -> str:
+def _welcome(config: EdgeConfig, no_embedder: str) -> str:
     hub = "" if config.link.endpoint else "  no hub: nothing is archived, drafts are absent (docs/link.md)\n"
+    meaning = f"  recall is by words: {no_embedder}\n" if no_embedder else ""
     socket = "" if not config.door.socket and not config.data_dir else f" --socket {config.socket_path}"
     return (
-        f"crystalmem edge: tenant {config.tenant}, data in {config.directory}\n{hub}"
+        f"crystalmem edge: tenant {config.tenant}, data in {config.directory}\n{hub}{meaning}"
         "  next, in another terminal:\n"
         f'    crystalmem remember "Mug 2 is in cabinet 3." --kind memory{socket}\n'
         f'    crystalmem recall "where is mug 2?"{socket}\n'
