@@ -26,7 +26,7 @@ MAX_REPLY_BYTES = MAX_PAYLOAD_BYTES
 MAX_METRICS_BYTES = 1 << 20
 # A token of usual text has 3 to 5 bytes; an engine that writes so much more was not stopped where we asked.
 _LONGEST_TOKEN_BYTES = 32
-METRICS_S = 2.0
+METRICS_S = 5.0
 # A rest that an endpoint asks for; longer ones are asked for again.
 LONGEST_REST_S = 3600.0
 SHORTEST_REST_S = 1.0

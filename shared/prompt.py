@@ -19,12 +19,15 @@ _FACTS = "Facts: "
 _CONTEXT = "Told before, for wording only:\n"
 # No negation and no everyday scene in them: a small model copies its examples into what has few words.
 _EXAMPLES = (
-    (
-        f"{_FACTS}Sam - went - bakery\n\n{_NOTES}Sam went bakery Monday bought 3 loaves",
-        "Sam went to the bakery on Monday and bought 3 loaves.",
-    ),
     (f"{_NOTES}Lena blue kayak", "Lena: the blue kayak."),
     (f"{_FACTS}Omar - Friday\n\n{_NOTES}Omar Friday", "Omar, on Friday."),
+    (
+        # Long notes last: after short ones alone, long ones were cut short.
+        f"{_FACTS}Sam - went - bakery\n\n{_NOTES}Sam went bakery Monday bought 3 loaves fresh bread friends"
+        " breakfast cold morning walked home river bridge",
+        "Sam went to the bakery on Monday, and bought 3 loaves, fresh bread, friends, breakfast, a cold"
+        " morning, walked home, the river, the bridge.",
+    ),
 )
 _KIND = re.compile(r"^(not )?[a-z_]+: ")
 _PARTS = " / "

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crystalmem_client import Client
+
 from crystalmem.demo.processes import Fleet, Value
 from crystalmem.demo.site import TENANT, HubSite, Model
 from hub.app import LEDGER_NAME
@@ -44,7 +46,8 @@ def recrystallized(
             "idle": {"window_s": 3600.0, "patience_s": 3600.0},
         }
         edge = Edge(fleet, "edge", tables, TENANT).start()
-        with edge.client() as client:
+        # Settling waits for a model.
+        with Client(str(edge.socket), tenant=TENANT, timeout_s=settle_s + 60) as client:
             ids = [client.remember(text)["id"] for text in texts(entries)]
             client.settle(timeout_s=30)
             floor = client.budget()["floor_bytes"]

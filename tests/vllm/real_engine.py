@@ -233,7 +233,9 @@ async def test_drafts_fly_together(engine: Engine) -> None:
 
 
 async def test_a_real_hub_drafts_judges_charges_and_keeps(engine: Engine, tmp_path: Path) -> None:
-    settings = {"model.url": engine.url, "model.name": NAME, "model.timeout_s": 120.0, "rho": 1.0}
+    # A busy machine may starve the engine for longer than a deployment would bear.
+    waits = {"model.timeout_s": 120.0, "model.stall_s": 120.0}
+    settings = {"model.url": engine.url, "model.name": NAME, "rho": 1.0, **waits}
     hub = HubProcess(tmp_path, free_port(), settings)
     hub.start()
     before = engine.tokens()
@@ -247,6 +249,7 @@ async def test_a_real_hub_drafts_judges_charges_and_keeps(engine: Engine, tmp_pa
             asked = [request(at, rung) for at in range(len(TEXTS)) for rung in (Rung.COMPRESSED, Rung.TRACE)]
             drafts = [await link.draft(one) for one in asked]
             made = engine.tokens()
+            assert all(draft.tokens for draft in drafts), drafts
             # Again: from what was kept, or refused as charged; the engine hears of none of it.
             again = [await link.draft(one) for one in asked]
             assert engine.tokens() == made
@@ -273,8 +276,9 @@ def test_real_daemons_recover_through_a_real_engine(engine: Engine, tmp_path: Pa
     used = engine.tokens() - before
     charged = sum(tokens for tokens, _, _ in found.spending)
     assert len(found.spending) >= 3
-    # Nothing was estimated: every call ended in time.
-    assert charged == used <= 0.1 * 60_000
+    assert used <= charged <= 0.1 * 60_000
+    if not {reason for _, _, reason in found.spending} & {"timed_out", "unreachable"}:
+        assert charged == used  # nothing was estimated
     assert found.status["ledger"]["tokens"] == charged
     admitted = sum(admitted for _, admitted, _ in found.spending)
     assert found.overlays <= admitted
