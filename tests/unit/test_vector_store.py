@@ -23,6 +23,7 @@ from tests.planes import PrefixCodec, acknowledge_all, fill, open_store, scatter
 
 MODEL = Signature("model-a", 64, "mean")
 OTHER = Signature("model-b", 32, "cls", "query: ", "passage: ")
+WIDE = Signature("wide", 384, "mean")
 EACH = MODEL.width // 8 + VECTOR_ROW_BYTES
 
 
@@ -31,10 +32,10 @@ def made(count: int, width: int = MODEL.width, seed: int = 1) -> Floats:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
-def embed_all(store: Store, signature: Signature = MODEL) -> int:
+def embed_all(store: Store, signature: Signature = MODEL, step: int = 64) -> int:
     """Vectors for everything that wants one, as many as fit; an entry's is seeded by its number."""
     kept = 0
-    while entries := store.vectors.wanting(signature, 64, 10**9):
+    while entries := store.vectors.wanting(signature, step, 10**9):
         vectors = np.concatenate([made(1, signature.width, entry.number) for entry in entries])
         if not (done := store.vectors.keep(signature, entries, vectors)):
             break
@@ -198,6 +199,24 @@ def test_vectors_go_before_any_entry_does(directory: Path) -> None:
         has = store.table.rows()["vector_bytes"] > 0
         assert has.any()
         assert worth[has].min() >= worth[~has].max()
+
+
+def test_pages_that_shedding_leaves_half_empty_are_written_anew(directory: Path) -> None:
+    """Else the file is larger than its account, and more entries are lowered to make up for it."""
+    with closing(open_store(directory)) as store:
+        fill(store, 6000, 200)
+        embed_all(store, WIDE, 2000)
+        store.set_budget((store.account.disk_bytes() - store.meta.empty_bytes) // 2)
+        before = on_disk(store)
+        report = Sweep(store, lambda: scattered_pricing(store)).run()
+        assert report.usage is not None
+        assert report.usage.holds
+        assert 0 < len(store.vectors) < 6000
+        assert store.meta.vector_holes < 0.01 * len(store.vectors)
+        assert report.usage.logical_bytes > 0.92 * store.meta.budget_bytes
+        # As they were, byte for byte.
+        assert on_disk(store).items() <= before.items()
+        check(store)
 
 
 def test_evictions_go_on_once_no_vector_is_left(directory: Path) -> None:
