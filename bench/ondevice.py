@@ -25,7 +25,6 @@ from edge_agent.distill import PlainDistiller, sentences
 from edge_agent.ondevice import OnDevice
 from edge_agent.ondevice_generator import OnDeviceGenerator
 from edge_agent.ondevice_state import OnDeviceOptions, Phase, Prompt
-from edge_agent.ondevice_wire import End
 from edge_agent.relevel import LEAST_SENTENCES, MOST_SENTENCES, choice_prompt, most_chosen, parse_choice
 from shared.host.clock import SystemClock
 from shared.memory.model import LADDERS, Rung
@@ -34,9 +33,11 @@ from shared.units import MIB
 
 _OUT = Path("out/bench")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_WORDS = 4_000  # bytes of prose: about a thousand tokens
+_PROSE_BYTES = 2_600  # about a thousand tokens of ALFWorld
 _ANSWER_TOKENS = 96
-_CANCELS = 24
+# Half of them while the prompt is read, half while the answer is made.
+_CANCELS = 16
+_SPREAD_S = 4.0
 # Turns around the one that answers: an entry as long as an agent would write it.
 _TURNS = 5
 _LADDER = LADDERS["product"]
@@ -101,7 +102,7 @@ async def _cost(board: OnDevice, figures: dict[str, float]) -> None:
         "load_cpu_s": loaded.cpu_s,
         "loaded_mib": loaded.resident_bytes / MIB,
     }
-    prose = " ".join(episode.text for episode in load(DATA_FILE).episodes)[:_WORDS]
+    prose = " ".join(episode.text for episode in load(DATA_FILE).episodes)[:_PROSE_BYTES]
     before = usage(pid)
     prompt_only = await board.generate(Prompt((("user", prose),), 1))
     after_prompt = usage(pid)
@@ -131,28 +132,27 @@ def _mib(figures: dict[str, float]) -> str:
 
 
 async def _cancels(board: OnDevice, figures: dict[str, float]) -> None:
-    """From the recall to the moment at which the board is free, at moments spread over prompt and answer."""
-    prose = " ".join(episode.text for episode in load(DATA_FILE).episodes)[:_WORDS]
-    asked = Prompt((("user", prose),), 400, pattern="[a-z ]{4000}")
+    """From the recall to the moment at which the board is free."""
+    prose = " ".join(episode.text for episode in load(DATA_FILE).episodes)[:_PROSE_BYTES]
+    reading = Prompt((("user", prose),), 8, pattern="[a-z ]{4000}")
+    answering = Prompt((("user", "Tell me."),), 1500, pattern="[a-z ]{4000}")
     took: list[float] = []
-    began = time.perf_counter()
-    await board.generate(replace(asked, max_tokens=16))
-    whole_s = time.perf_counter() - began
     for number in range(_CANCELS):
-        ended = 0.0
+        asked = reading if number % 2 else answering
+        recalled, ended = 0.0, 0.0
 
-        async def call() -> End:
+        async def call(prompt: Prompt) -> None:
             nonlocal ended
-            answer = await board.generate(asked)
+            await board.generate(prompt)
             ended = time.perf_counter()
-            return answer.end
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
-            await anyio.sleep(0.05 + 1.3 * whole_s * number / _CANCELS)
+            tasks.start_soon(call, asked)
+            await anyio.sleep(0.3 + _SPREAD_S * number / _CANCELS)
             recalled = time.perf_counter()
             board.interrupt()
-        took.append(1000 * (ended - recalled))
+        if recalled < ended:
+            took.append(1000 * (ended - recalled))
     figures |= {
         "cancel_ms_median": statistics.median(took),
         "cancel_ms_most": max(took),
