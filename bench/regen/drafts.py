@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import anyio
 from bench.regen.cases import Case
 from shared.memory.model import Kind
 from shared.ports import DraftRequest, Generator
+from shared.prompt import turns
 
 _BYTES_A_TOKEN = 3
 _LEAST_TOKENS = 48
@@ -30,14 +32,16 @@ class Made:
     seconds: float
     record: str
     """Hexadecimal: a later gate judges against the base of the day, whatever the distiller does since."""
+    prompt: str = ""
+    """Digest of what the model was told."""
 
 
 async def make(
     cases: Sequence[Case], generator: Generator, path: Path, at_once: int, neighbours: int
 ) -> dict[str, Made]:
-    """A draft for every case; those already in `path` for the same base are not asked for again."""
-    bases = {case.key: case.record.hex() for case in cases}
-    made = {key: draft for key, draft in read(path).items() if bases.get(key) == draft.record}
+    """A draft for every case; those already in `path` for the same base and prompt are not asked for again."""
+    asked = {case.key: (case.record.hex(), _prompt(case, neighbours)) for case in cases}
+    made = {key: draft for key, draft in read(path).items() if asked.get(key) == (draft.record, draft.prompt)}
     waiting = [case for case in cases if case.key not in made]
     limit = anyio.Semaphore(at_once)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +53,7 @@ async def make(
                 started = time.perf_counter()
                 draft = await generator.draft(_request(case, neighbours))
             seconds = time.perf_counter() - started
-            kept = Made(case.key, draft.text, draft.failure, draft.tokens, seconds, case.record.hex())
+            kept = Made(case.key, draft.text, draft.failure, draft.tokens, seconds, *asked[case.key])
             made[case.key] = kept
             out.write(json.dumps(asdict(kept)) + "\n")
             out.flush()
@@ -79,6 +83,11 @@ def read(path: Path) -> dict[str, Made]:
             continue
         found[draft.key] = draft
     return found
+
+
+def _prompt(case: Case, neighbours: int) -> str:
+    told = json.dumps(turns(_request(case, neighbours)))
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
 
 def _request(case: Case, neighbours: int) -> DraftRequest:

@@ -60,6 +60,9 @@ async def test_drafts_are_made_once_and_a_run_goes_on_where_it_stopped(tmp_path:
         moved = replace(wanted[0], record=wanted[1].record)
         await make([moved], generator, path, 1, 1)
         assert len(endpoint.requests) == 4
+        # So is one about whom the model was told something else.
+        await make(wanted[2:], generator, path, 1, 2)
+        assert len(endpoint.requests) == 5
         await generator.aclose()
     assert {draft.failure for draft in made.values()} == {"", "truncated"}
     assert {draft.tokens for draft in read(path).values()} == {TOKENS}
