@@ -5,32 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from enum import IntEnum
 
 from edge_agent import weights
-from edge_agent.words import Group, known
-from shared.memory.lexicon import CALENDAR, STOP_WORDS, UNITS
-from shared.memory.tokens import Place, negates, norm, numeric, punctuation
-
-
-class AtomClass(IntEnum):
-    """Classes above STOP carry content; from ID on they name a thing."""
-
-    MARK = 0
-    STOP = 1
-    SIGN = 2
-    PIECE = 3
-    GLYPH = 4
-    WORD = 5
-    ACTION = 6
-    NEGATION = 7
-    INTEGER = 8
-    NUMBER = 9
-    ID = 10
-    DATE = 11
-    NAME = 12
-    ENTITY = 13
-
+from edge_agent.looks import LONGEST_TOKEN, AtomClass, Look
+from edge_agent.words import Group
+from shared.memory.lexicon import UNITS
+from shared.memory.tokens import Place
 
 Row = tuple[int, int, int, int, "AtomClass", str, int, int]
 """Start, end, first token's number, clause, class, norm, UTF-8 bytes, value."""
@@ -45,42 +25,25 @@ class Atoms:
 
     def __init__(self, rows: Sequence[Row], asked: AbstractSet[int] = frozenset()) -> None:
         # One tuple a row and one transposition: half the time of a list for each column, filled as they come.
-        columns = zip(*rows, strict=True) if rows else ((),) * 8
-        self.start, self.end, self.token, self.clause, self.kind, self.norm, self.size, values = columns
-        self.value = list(values)
+        columns = tuple(zip(*rows, strict=True)) or ((),) * 8
+        self.start: tuple[int, ...] = columns[0]
+        self.end: tuple[int, ...] = columns[1]
+        self.token: tuple[int, ...] = columns[2]
+        self.clause: tuple[int, ...] = columns[3]
+        self.kind: tuple[AtomClass, ...] = columns[4]
+        self.norm: tuple[str, ...] = columns[5]
+        self.size: tuple[int, ...] = columns[6]
+        self.value: list[int] = list(columns[7])
         self.asked = asked
 
     def __len__(self) -> int:
         return len(self.start)
 
 
-Look = tuple[str, AtomClass, AtomClass, int, Group, int, bool]
-"""Of one token: norm, class, class where a clause opens, UTF-8 bytes, group, own value, telling word."""
-
-# A token longer than this is cut: no byte aim could ever be met by a text that is one long word.
-LONGEST_TOKEN = 48
 _COUNTS = frozenset({AtomClass.INTEGER, AtomClass.NUMBER})
+_LONGEST_KANA = 12
 _LONGEST_GLYPHS = 4  # Han and kana stand alone as tokens; a word of theirs is mostly one to four
-_ALSO_WORDS = frozenset({"may", "march", "sun", "mar", "sat"})  # calendar words only with a capital
-_DATE = re.compile(
-    r"\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{1,2}[:/]\d{1,2}(?:[:/]\d{2,4})?(?:am|pm)?|\d{1,2}(?:am|pm)"
-)
-_PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*%?")
-_GLYPH = re.compile("[\u30a0-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_KANA = re.compile("[\u3040-\u309f]")  # endings and particles
-# Han that only join others, in Chinese; they part runs as blanks part words.
-_HAN_STOPS = frozenset("的了是在和我他她它们你这那就也与及或被把从吗呢吧啊很而且但之于")
-_SIGNS = frozenset("><|=~^`")  # symbols that only lay a text out
-_TIED_SIGNS = frozenset("+#$€£¥%‰°")  # they belong to what they touch
-_MARKS = {
-    ",": Group.COMMA,
-    ";": Group.COMMA,
-    ".": Group.END,
-    "!": Group.CALLED,
-    "?": Group.ASKED,
-    ":": Group.COLON,
-    ">": Group.PROMPT,
-}
+_KATAKANA = re.compile("[\u30a0-\u30ff]")
 _OPENERS = frozenset({Group.EDGE, Group.COLON, Group.MARK, Group.PROMPT})  # a sentence may open behind these
 _CALLING = frozenset({Group.EDGE, Group.COLON, Group.COMMA, Group.COURTESY})
 _CALLED = frozenset({Group.COMMA, Group.END, Group.ASKED, Group.CALLED})
@@ -99,33 +62,19 @@ _TIGHT_JOINS = {
     AtomClass.NAME << 8 | AtomClass.SIGN: AtomClass.NAME,
     AtomClass.SIGN << 8 | AtomClass.SIGN: AtomClass.SIGN,
     AtomClass.SIGN << 8 | AtomClass.INTEGER: AtomClass.NUMBER,
+    AtomClass.INTEGER << 8 | AtomClass.INTEGER: AtomClass.INTEGER,  # Arabic digits are tokens one by one
     AtomClass.SIGN << 8 | AtomClass.NUMBER: AtomClass.NUMBER,
 }
-# A line can state a task or an outcome only with one of these in it.
-_TELLING_WORDS = (
-    "task goal instruction question query outcome result status reward score answer error exit exit_code "
-    "exitcode won lost"
-)
-_TELLING = frozenset(_TELLING_WORDS.split())
-_TELLING_STEMS = ("succe", "fail")
 # An enum's member is looked up through its class at some cost; these are needed once a token.
 _EDGE, _PROMPT, _ASKED, _COLON = Group.EDGE, Group.PROMPT, Group.ASKED, Group.COLON
-_MARK, _NAME = AtomClass.MARK, AtomClass.NAME
+_MARK, _NAME, _STOP = AtomClass.MARK, AtomClass.NAME, AtomClass.STOP
+_PATH_SIGNS = frozenset("/\\@")
+_PATH_PARTS = frozenset({AtomClass.WORD, AtomClass.NAME, AtomClass.ID, AtomClass.INTEGER, AtomClass.NUMBER})
 # Classes that may be the second part of a thing; a unit is a word or a sign.
 _JOINABLE = tuple(
     AtomClass(kind) in {AtomClass.SIGN, AtomClass.GLYPH, AtomClass.WORD} or kind >= AtomClass.INTEGER
     for kind in AtomClass
 )
-_MOST_LOOKS = 32_768
-_looks: dict[str, Look] = {}
-
-
-def looks_of(text: str, places: Sequence[Place]) -> list[Look]:
-    """How each token looks by itself; what was seen before is remembered, up to a bound."""
-    if len(_looks) > _MOST_LOOKS:
-        _looks.clear()
-    seen = _looks.get
-    return [seen(text[start:end]) or _look(text[start:end]) for start, end, _ in places]
 
 
 def atoms(text: str, places: Sequence[Place], looks: Sequence[Look]) -> Atoms:
@@ -177,15 +126,25 @@ def _joined(
     """Add the token to the atom before it where the two are one thing."""
     begin, stop, token, clause_before, before, word, size, value = rows[-1]
     gap = start - stop
-    if gap > 1 or clause != clause_before or (gap and text[start - 1] != " "):
+    if gap > 1 or clause != clause_before:
         return False
+    between = text[stop:start]
+    if before is AtomClass.ENTITY and look[0] in UNITS and text[stop:start] == " ":
+        rows[-1:] = _measured(rows[-1], text, end, look)
+        return True
+    joined: AtomClass | None
     longest = LONGEST_TOKEN
-    if before in _COUNTS and look[0] in UNITS:
-        joined: AtomClass | None = AtomClass.NUMBER
+    if between and between != " ":
+        path = between in _PATH_SIGNS and before > _STOP and before is not AtomClass.DATE
+        joined = AtomClass.ID if path and kind in _PATH_PARTS else None
+    elif before in _COUNTS and look[0] in UNITS:
+        joined = AtomClass.NUMBER
     elif gap:
         joined = _JOINS.get(before << 8 | kind)
     elif kind is AtomClass.GLYPH and before is kind:
-        joined, longest = kind, _LONGEST_GLYPHS
+        kana = _KATAKANA.match(look[0]) is not None
+        joined = kind if kana == (_KATAKANA.match(word, len(word) - 1) is not None) else None
+        longest = _LONGEST_KANA if kana else _LONGEST_GLYPHS
     else:
         joined = _TIGHT_JOINS.get(before << 8 | kind)
     if joined is None or end - begin > longest:
@@ -196,8 +155,33 @@ def _joined(
         value = weights.KIND[joined] - size // weights.BYTES_A_POINT
     else:
         value = max(value, look[5] + weights.KIND[joined])
-    rows[-1] = begin, end, token, clause, joined, f"{word}{' ' * gap}{look[0]}", size, value
+    if joined is AtomClass.GLYPH:
+        value += weights.GLYPHS
+    rows[-1] = begin, end, token, clause, joined, f"{word}{between}{look[0]}", size, value
     return True
+
+
+def _measured(row: Row, text: str, end: int, look: Look) -> list[Row]:
+    """A word and a number that looked like one thing ("weighs 32") once a unit follows ("kg")."""
+    begin, stop, token, clause, _, word, _, value = row
+    number = text.rindex(" ", begin, stop) + 1
+    name, count = word.rsplit(" ", 1)
+    name_size = len(text[begin : number - 1].encode())
+    size = len(text[number:end].encode())
+    own = value - weights.KIND[AtomClass.ENTITY]
+    return [
+        (begin, number - 1, token, clause, AtomClass.WORD, name, name_size, own),
+        (
+            number,
+            end,
+            token + 1,
+            clause,
+            AtomClass.NUMBER,
+            f"{count} {look[0]}",
+            size,
+            own + weights.KIND[AtomClass.NUMBER],
+        ),
+    ]
 
 
 def _cut(text: str, start: int, end: int, token: int, clause: int) -> Iterator[Row]:
@@ -205,64 +189,3 @@ def _cut(text: str, start: int, end: int, token: int, clause: int) -> Iterator[R
         surface = text[at : min(at + LONGEST_TOKEN, end)]
         size = len(surface.encode())
         yield at, at + len(surface), token, clause, AtomClass.PIECE, surface, size, 0
-
-
-def _look(surface: str) -> Look:
-    word = norm(surface)
-    inside, opening = _classify(surface, word, first=False), _classify(surface, word, first=True)
-    group, common = _group(surface, word, opening)
-    size = len(surface.encode())
-    value = weights.OWN[group] + weights.COMMON[common] + weights.LENGTH[min(size, len(weights.LENGTH) - 1)]
-    look = word, inside, opening, size, group, value, word in _TELLING or word.startswith(_TELLING_STEMS)
-    if len(surface) <= LONGEST_TOKEN:
-        _looks[surface] = look
-    return look
-
-
-def _group(surface: str, word: str, kind: AtomClass) -> tuple[Group, int]:
-    """The token as its neighbours see it, and how common a word it is."""
-    if kind is AtomClass.MARK:
-        return _MARKS.get(surface, Group.MARK), 0
-    if kind is AtomClass.DATE:
-        return Group.CALENDAR, 0
-    if numeric(surface):
-        return Group.COUNT, 0
-    group, common = known(surface.casefold().replace("\u2019", "'").removesuffix("'s"))
-    return Group.NAME if not common and surface[0].isupper() else group, common
-
-
-def _classify(surface: str, word: str, *, first: bool) -> AtomClass:
-    kind = AtomClass.WORD
-    if surface in _TIED_SIGNS:
-        kind = AtomClass.SIGN
-    elif punctuation(surface) or surface in _SIGNS:
-        kind = AtomClass.MARK
-    elif negates(word):
-        kind = AtomClass.NEGATION
-    elif word in CALENDAR and (surface[0].isupper() or word not in _ALSO_WORDS):
-        kind = AtomClass.DATE
-    elif word in STOP_WORDS:
-        kind = AtomClass.STOP
-    elif numeric(surface):
-        kind = AtomClass.INTEGER if surface.isdigit() else AtomClass.ID
-        kind = AtomClass.NUMBER if kind is AtomClass.ID and _PLAIN_NUMBER.fullmatch(surface) else kind
-        kind = AtomClass.DATE if _DATE.fullmatch(surface.casefold()) else kind
-    elif "://" in surface or "_" in surface:
-        kind = AtomClass.ID
-    elif len(surface) == 1 and surface > "\u3000":
-        kind = _glyph(surface)
-    elif _named(surface, first=first):
-        kind = AtomClass.NAME
-    return kind
-
-
-def _glyph(surface: str) -> AtomClass:
-    if surface in _HAN_STOPS or _KANA.match(surface):
-        return AtomClass.STOP
-    return AtomClass.GLYPH if _GLYPH.match(surface) else AtomClass.WORD
-
-
-def _named(surface: str, *, first: bool) -> bool:
-    """Capitals inside a clause, or more than one in a word."""
-    capitals = sum(character.isupper() for character in surface)
-    return capitals > 1 or (capitals == 1 and surface[0].isupper() and not first)

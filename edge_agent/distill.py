@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from edge_agent.atoms import AtomClass, Atoms, atoms, looks_of
+from edge_agent.atoms import Atoms, atoms
 from edge_agent.facts import find_invariants
+from edge_agent.looks import AtomClass, looks_of
 from edge_agent.ranking import ranked, telling_lines
 from shared.memory.model import Ladder, Rung
 from shared.memory.spans import Levelled

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from edge_agent.atoms import AtomClass, Atoms, Look
+from edge_agent.atoms import Atoms
+from edge_agent.looks import AtomClass, Look
 from edge_agent.ranking import Line
 from shared.memory import gate
 from shared.memory.evidence import Evidence, Phrase

@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from edge_agent import weights
-from edge_agent.atoms import AtomClass, Atoms, Look
+from edge_agent.atoms import Atoms
+from edge_agent.looks import AtomClass, Look
 from shared.memory.tokens import Place
 
 _INVENTORY_FROM = 7
@@ -31,6 +32,7 @@ _OUTCOME_LINE = re.compile(
     r"[^:=]{0,24}[:=]",
     re.IGNORECASE,
 )
+_FIELD_END = re.compile(r"[,}\n]")
 _OUTCOME_WORDS = re.compile(
     r"\b(?:succe(?:ss|eded)\w*|fail(?:ed|ure)|you won|you lost|task (?:is )?(?:done|complete\w*|solved))\b",
     re.IGNORECASE,
@@ -57,16 +59,22 @@ def telling_lines(text: str, places: Sequence[Place], looks: Sequence[Look]) -> 
         if look[6] and start >= read:
             begin = max(text.rfind("\n", read, start) + 1, read)
             read = text.find("\n", start) + 1 or len(text) + 1
-            task, outcome = _role(text[begin : min(read, begin + _SCANNED_LINE)])
-            if task or outcome:
-                lines.append(Line(begin, read, task, outcome))
+            for low, high, task, outcome in _roles(text[begin : min(read, begin + _SCANNED_LINE)]):
+                lines.append(Line(begin + low, read if high < 0 else begin + high, task, outcome))
     return lines
 
 
 @lru_cache(maxsize=1024)
-def _role(head: str) -> tuple[bool, bool]:
-    said = len(head) <= _SHORT_LINE and _OUTCOME_WORDS.search(head)
-    return bool(_TASK_LINE.search(head)), bool(said or _OUTCOME_LINE.search(head))
+def _roles(head: str) -> list[tuple[int, int, bool, bool]]:
+    """Start, end (-1: the line's) of what states a task or an outcome: the line, or one field of a record."""
+    task = _TASK_LINE.search(head) is not None
+    stated = _OUTCOME_LINE.search(head)
+    said = len(head) <= _SHORT_LINE and _OUTCOME_WORDS.search(head) is not None
+    if stated is not None and stated.start() and "," in head:
+        end = _FIELD_END.search(head, stated.end())
+        found = [(stated.start(), end.start() if end else len(head), task, True)]
+        return [(0, stated.start(), True, False), *found] if task else found
+    return [(0, -1, task, stated is not None or said)] if task or stated or said else []
 
 
 def ranked(text: str, found: Atoms, lines: Sequence[Line], chosen: Collection[int]) -> list[int]:

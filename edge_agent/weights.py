@@ -34,7 +34,9 @@ COMMON = _row("5 5 7 10 4 5 6 2 2 1 -2 -5 -7 -16 -11 -15")
 # By UTF-8 bytes, the cost of keeping it included.
 LENGTH = _row("0 -11 -19 -7 -7 -10 -9 -8 -10 -13 -12 -10 -8 -16 -11 -14 -13 -15 -14 -15")
 # MARK, STOP, SIGN, PIECE, GLYPH, WORD, ACTION, NEGATION, INTEGER, NUMBER, ID, DATE, NAME, ENTITY
-KIND = (-90, -20, -20, -5, 0, -1, 25, 12, 6, 10, 14, 8, 14, 30)
+KIND = (-90, -20, -20, -5, -10, -1, 25, 12, 6, 10, 14, 8, 14, 30)
+GLYPHS = 6  # each more in a run of them
+SHORT = -18
 BYTES_A_POINT = 4  # an entity's size counts against it
 VOCATIVE = -15  # "Thanks, Ana!"
 SPEAKER = -12  # who says it, ahead of a colon
