@@ -39,7 +39,7 @@ class Made:
 async def make(
     cases: Sequence[Case], generator: Generator, path: Path, at_once: int, neighbours: int
 ) -> dict[str, Made]:
-    """A draft for every case; those already in `path` for the same base and prompt are not asked for again."""
+    """A draft for every case; one that `path` has for the same base and prompt is not asked for again."""
     asked = {case.key: (case.record.hex(), _prompt(case, neighbours)) for case in cases}
     made = {key: draft for key, draft in read(path).items() if asked.get(key) == (draft.record, draft.prompt)}
     waiting = [case for case in cases if case.key not in made]
