@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from edge_agent.atoms import Atoms
@@ -12,8 +12,10 @@ from edge_agent.looks import AtomClass, Look
 from edge_agent.ranking import Line
 from shared.memory import gate
 from shared.memory.evidence import Evidence, Phrase
+from shared.memory.grammar import form
 from shared.memory.invariants import Invariant, InvariantType
-from shared.memory.tokens import Clause, Place, canonical, clauses, clauses_at, denies
+from shared.memory.tokens import Clause, Place, canonical, clauses, clauses_at, denials_by_clause
+from shared.memory.words import special
 
 _TYPES = {
     AtomClass.NUMBER: InvariantType.NUMBER,
@@ -22,6 +24,7 @@ _TYPES = {
     AtomClass.ID: InvariantType.ID,
 }
 _LONGEST_TUPLE = 8  # a longer list is cut into tuples that share an end
+_MOST_TRIED = 64  # places where a phrase's first word stands: "the the the" is no square
 _MOST_ROUNDS = 8  # one or two are usual; a text that needs more says everything both ways
 
 
@@ -35,48 +38,154 @@ def find_invariants(
 ) -> tuple[Invariant, ...]:
     """Spans, tuples and outcome facts over the TRACE atoms, whose rows `trace` has in order."""
     keyed = [(index, at) for index, at in enumerate(trace) if found.kind[at] > AtomClass.PIECE]
-    if not keyed:
-        return ()
-    numbers = [clause for _, _, clause in places]
+    texts = [text[found.start[at] : found.end[at]] for at in trace]
+    if canonical(text) != text:
+        return _from_whole(text, places, found, keyed, texts, lines)
     spans: list[Invariant] = []
     relations: list[Invariant] = []
-    for clause, members in groupby(keyed, key=lambda pair: found.clause[pair[1]]):
-        group = list(members)
-        own = range(bisect_left(numbers, clause), bisect_right(numbers, clause))
-        signs = _signs(sum(denies(looks[token][0]) for token in own))
-        spans.extend(
-            Invariant(_TYPES.get(found.kind[at], InvariantType.SPAN), (index,), sign)
-            for index, at in group
-            for sign in signs
-        )
-        outcome = _outcome(lines, found.start[group[0][1]])
-        if outcome or len(group) > 1:
-            kind = InvariantType.OUTCOME if outcome else InvariantType.TUPLE
-            chunks = _chunks([index for index, _ in group])
-            relations.extend(Invariant(kind, tuple(chunk), sign) for chunk in chunks for sign in signs)
-    candidates = (*sorted(spans, key=lambda claim: (claim.type, not claim.positive)), *relations)
-    texts = [text[found.start[at] : found.end[at]] for at in trace]
-    return _entailed(candidates, texts, Evidence(_telling_clauses(text, places, looks, texts)))
+    read: dict[int, Clause] = {}
+    for number, members in groupby(keyed, key=lambda pair: found.clause[pair[1]]):
+        own = _clause(text, places, number)
+        if own is not None:
+            read[number] = own
+            # Its own clause says a single span, with its own sign; no other clause can take that back.
+            group = _standing(list(members), texts, own)
+            _claim(group, _signs(own.denials), found, lines, spans, relations)
+    if any(len(claim.spans) > 1 for claim in relations):
+        others = _telling(places, looks, _members(relations, texts, found, trace))
+        if others is not None:
+            told = {number: _clause(text, places, number) for number in others - read.keys()}
+            clauses_told = [clause for _, clause in sorted((told | read).items()) if clause is not None]
+            relations = list(_entailed(relations, texts, Evidence(clauses_told)))
+    spans.sort(key=lambda claim: (claim.type, not claim.positive))
+    return (*spans, *relations)
 
 
-def _telling_clauses(
-    text: str, places: Sequence[Place], looks: Sequence[Look], texts: Sequence[str]
-) -> list[Clause]:
-    """The clauses that can speak for or against any of these spans: those with a span's rarest word.
+def _from_whole(
+    text: str,
+    places: Sequence[Place],
+    found: Atoms,
+    keyed: Sequence[tuple[int, int]],
+    texts: Sequence[str],
+    lines: Sequence[Line],
+) -> tuple[Invariant, ...]:
+    """The slow way, for text that the gate reads otherwise than it is written: its clauses are others."""
+    spans: list[Invariant] = []
+    relations: list[Invariant] = []
+    denials = denials_by_clause(text, places)
+    for number, members in groupby(keyed, key=lambda pair: found.clause[pair[1]]):
+        _claim(list(members), _signs(denials.get(number, 0)), found, lines, spans, relations)
+    spans.sort(key=lambda claim: (claim.type, not claim.positive))
+    return tuple(_entailed([*spans, *relations], texts, Evidence(clauses(text))))
 
-    Whatever the gate looks up, it looks up by phrase; a clause without a phrase's rarest word has no phrase.
+
+def _claim(
+    group: Sequence[tuple[int, int]],
+    signs: Sequence[bool],
+    found: Atoms,
+    lines: Sequence[Line],
+    spans: list[Invariant],
+    relations: list[Invariant],
+) -> None:
+    """What the TRACE atoms of one clause claim: each that it stands, and together what they say."""
+    spans.extend(
+        Invariant(_TYPES.get(found.kind[at], InvariantType.SPAN), (index,), sign)
+        for index, at in group
+        for sign in signs
+    )
+    outcome = bool(group) and _outcome(lines, found.start[group[0][1]])
+    if outcome or len(group) > 1:
+        kind = InvariantType.OUTCOME if outcome else InvariantType.TUPLE
+        chunks = _chunks([index for index, _ in group])
+        relations.extend(Invariant(kind, tuple(chunk), sign) for chunk in chunks for sign in signs)
+
+
+def _clause(text: str, places: Sequence[Place], number: int) -> Clause | None:
+    """One clause as the gate reads it."""
+    low = bisect_left(places, number, key=_number)
+    read = clauses_at(text, places[low : bisect_right(places, number, low, key=_number)])
+    return read[0] if read else None
+
+
+def _number(place: Place) -> int:
+    return place[2]
+
+
+def _standing(
+    group: Sequence[tuple[int, int]], texts: Sequence[str], clause: Clause
+) -> list[tuple[int, int]]:
+    """Those of a clause's atoms whose phrases are runs of its forms, one behind the other."""
+    forms = [token.form for token in clause.tokens]
+    places: dict[str, list[int]] = {}
+    for at, word in enumerate(forms):
+        places.setdefault(word, []).append(at)
+    standing: list[tuple[int, int]] = []
+    free = 0
+    for index, row in group:
+        parts = Phrase.of(texts[index]).parts
+        part = parts[0] if len(parts) == 1 else ()
+        starts = places.get(part[0], []) if part else []
+        first = bisect_left(starts, free)
+        for start in starts[first : first + _MOST_TRIED]:
+            if tuple(forms[start : start + len(part)]) == part:
+                standing.append((index, row))
+                free = start + len(part)
+                break
+    return standing
+
+
+def _members(
+    relations: Iterable[Invariant], texts: Sequence[str], found: Atoms, trace: Sequence[int]
+) -> dict[int, set[str]]:
+    """What each clause's relations tie together."""
+    members: dict[int, set[str]] = {}
+    for claim in relations:
+        if len(claim.spans) > 1:
+            clause = found.clause[trace[claim.spans[0]]]
+            members.setdefault(clause, set()).update(texts[at] for at in claim.spans)
+    return members
+
+
+def _telling(
+    places: Sequence[Place], looks: Sequence[Look], members: Mapping[int, Collection[str]]
+) -> set[int] | None:
+    """Numbers of the clauses that can speak for or against relations beside their own; None where none can.
+
+    Whatever the gate looks up, it looks up by phrase; a clause without a phrase's rarest word has no phrase,
+    and one without two phrases of a relation says nothing about it. A relation's own clause says it, in
+    order: what could part its members there is a phrase of another relation.
     """
-    if canonical(text) != text:
-        return clauses(text)
-    counts = Counter(look[0] for look in looks)
-    rarest = {min(part, key=counts.__getitem__) for span in texts for part in Phrase.of(span).parts if part}
-    wanted = {place[2] for place, look in zip(places, looks, strict=True) if look[0] in rarest}
-    return clauses_at(text, [place for place in places if place[2] in wanted])
+    forms = [form(look[0]) for look in looks]
+    counts = Counter(forms)
+    rare: dict[str, set[int]] = {}
+    valued = alike = contested = False
+    for number, tied in members.items():
+        words = set()
+        for member in tied:
+            plain = [word for part in Phrase.of(member).parts for word in part if word in counts]
+            # A date or a number may stand elsewhere in another dress.
+            valued = valued or not plain
+            words.add(min(plain, key=counts.__getitem__) if plain else member)
+        alike = alike or len(words) < len(tied)
+        for word in words:
+            rare.setdefault(word, set()).add(number)
+    marks = {(place[2], word) for place, word in zip(places, forms, strict=True) if word in rare}
+    held: Counter[tuple[int, int]] = Counter()
+    for clause, word in marks:
+        contested = contested or (clause in members and clause not in rare[word])
+        held.update((clause, number) for number in rare[word])
+    telling = {clause for (clause, number), times in held.items() if times > 1 and clause != number}
+    if valued or alike:
+        telling |= {clause for clause, _ in marks}
+    if valued:
+        pairs = zip(places, looks, strict=True)
+        telling |= {place[2] for place, look in pairs if look[0][0].isdigit() or special(look[0])}
+    return telling if telling or valued or alike or contested else None
 
 
 def _entailed(
-    candidates: tuple[Invariant, ...], trace: Sequence[str], evidence: Evidence
-) -> tuple[Invariant, ...]:
+    candidates: Sequence[Invariant], trace: Sequence[str], evidence: Evidence
+) -> Sequence[Invariant]:
     """Those that the gate finds in the original itself, and finds nothing against ("5, no, 6")."""
     for _ in range(_MOST_ROUNDS):
         failed = {
@@ -87,7 +196,7 @@ def _entailed(
         if not failed:
             return candidates
         # What goes may have been what kept another claim apart: ask again.
-        candidates = tuple(claim for claim in candidates if claim not in failed)
+        candidates = [claim for claim in candidates if claim not in failed]
     return ()
 
 

@@ -14,8 +14,11 @@ from bench.gate.salad import FAITHFUL, WRONG
 from bench.gate.texts import Text, own, transcript
 from edge_agent.distill import PlainDistiller
 from shared.memory import spans
+from shared.memory.evidence import Evidence
+from shared.memory.gate import failures
 from shared.memory.model import LADDERS, Rung
 from shared.memory.spans import Base, render
+from shared.memory.tokens import clauses
 
 PER_KIND = 120
 FRESH_SHARE = 4  # one case in four comes from the fresh seed
@@ -71,7 +74,7 @@ def lossy_cases(fresh_seed: int, per_kind: int = PER_KIND) -> Iterator[Case]:
         for table, admit in ((WRONG, False), (FAITHFUL, True)):
             for kind, make in table.items():
                 for rng, fresh, count in _seeds(kind, rung.name, fresh_seed, per_kind // len(LOSSY)):
-                    for base, draft, borrowed in _drafts_of_residues(make, rng, count, rung):
+                    for base, draft, borrowed in _drafts_of_residues(make, rng, count, rung, faithful=admit):
                         yield Case(kind, admit, base, draft, borrowed, fresh, rung.name)
 
 
@@ -101,7 +104,11 @@ def _made(
         text = original()
         made = make(text, rng)
         draft, borrowed = (made[0], (made[1],)) if isinstance(made, tuple) else (made, ())
-        same = draft == text.plain and make is not REWRITES["identity"][0]
+        same = (
+            draft is not None
+            and draft.casefold() == text.plain.casefold()
+            and make is not REWRITES["identity"][0]
+        )
         if draft is None or same or (text.plain, draft) in seen:
             continue
         seen.add((text.plain, draft))
@@ -110,11 +117,22 @@ def _made(
 
 
 def _drafts_of_residues(
-    make: Maker, rng: random.Random, count: int, rung: Rung
+    make: Maker, rng: random.Random, count: int, rung: Rung, *, faithful: bool
 ) -> Iterator[tuple[Base, str, tuple[str, ...]]]:
     bases: dict[str, Base] = {}
 
     def residue() -> Text:
+        # Where a residue has lost what its invariants ask for ("not", say), no draft of it is faithful.
+        while True:
+            text = drawn()
+            base = bases[text.plain]
+            if (
+                not faithful
+                or next(failures(base.trace, base.invariants, Evidence(clauses(text.plain))), None) is None
+            ):
+                return text
+
+    def drawn() -> Text:
         if rng.random() < _TRANSCRIPTS:
             plain = transcript(rng).plain
         else:

@@ -11,7 +11,7 @@ from bench.gate.texts import MEN, WOMEN, Text, own
 
 _NAME = "|".join((*WOMEN, *MEN))
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.](?=\d)[^.!?\n]+)*[.!?]+")
-_FACT = re.compile(rf"^({_NAME}) ([a-z]+(?:s|ed|t|ve|ew|ok|ld|id|ote|ave|ove|an|am|at|nd) .+)$")
+_FACT = re.compile(rf"^({_NAME}) (?!and )([a-z]+(?:s|ed|t|ve|ew|ok|ld|id|ote|ave|ove|an|am|at|nd) .+)$")
 EXTRAS = (
     "{name} was very happy about it.", "It was raining the whole day.", "Everyone agreed with the plan.",
     "{name} left early because of a headache.", "The next step is planned for next week.",
@@ -47,6 +47,8 @@ def merged(text: Text, rng: random.Random) -> str | None:
     rng.shuffle(facts)
     for one, said in facts:
         for other, also in facts:
+            if one[2] == other[2] or f" {other[2]}" in said:
+                continue
             if one[1] != other[1] and one[1] not in also and other[1] not in said:
                 mixed = f"{one[1]} {other[2]}."
                 if rng.random() < 0.5:

@@ -14,7 +14,6 @@ _FLIPS = {
     "won": "lost", "completed": "aborted", "accepted": "declined", "aborted": "completed", "open": "closed",
     "closed": "open",     "done": "aborted", "rejected": "accepted",
 }  # fmt: skip
-_FUNCTIONAL = ("the", "also", "then", "and")
 
 
 def denied(text: Text, rng: random.Random) -> str | None:
@@ -67,8 +66,10 @@ def spoken(text: Text, rng: random.Random) -> str | None:
     said = []
     for line in lines:
         words = line.split(" ")
-        at = rng.randrange(len(words))
-        said.append(" ".join([*words[:at], rng.choice(_FUNCTIONAL), *words[at:]]).rstrip(".") + ".")
+        # Before a word in small letters, and not between a thing or a number and what belongs to it.
+        free = [at for at in range(1, len(words)) if words[at].islower() and words[at - 1][-1].isalpha()]
+        at = rng.choice(free) if free else 0
+        said.append(" ".join([*words[:at], *(["the"] if free else []), *words[at:]]).rstrip(".") + ".")
     return "\n".join(said)
 
 

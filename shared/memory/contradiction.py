@@ -96,6 +96,10 @@ def _altered(claim: Claim, evidence: Evidence, marked: Marks) -> Reason | None:
     for at, left_out in enumerate(members):
         rest = (*members[:at], *members[at + 1 :])
         for clause in evidence.clauses_near(rest):
+            if all(map(numeric, left_out.words)) and not any(
+                token.numeric for token in evidence.clauses[clause].tokens
+            ):
+                continue  # nothing stands in its place
             if not evidence.holds(clause, left_out) and evidence.in_order(clause, rest, marked):
                 return Reason.OUTCOME_CHANGED
     return None

@@ -15,12 +15,16 @@ class Phrase:
     """A span's normal form: whole tokens, in parts where the span itself runs over a clause's end."""
 
     parts: tuple[tuple[str, ...], ...]
+    denying: bool = False
+    """It is nothing but words that turn a clause round."""
 
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, text: str) -> Phrase:
         """The normal form of a span."""
-        return cls(tuple(tuple(token.norm for token in clause.tokens) for clause in clauses(text)))
+        found = clauses(text)
+        denying = all(token.denies for clause in found for token in clause.tokens)
+        return cls(tuple(tuple(token.form for token in clause.tokens) for clause in found), denying)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -37,7 +41,7 @@ class Evidence:
 
     def __init__(self, found: Sequence[Clause]) -> None:
         self.clauses = tuple(found)
-        self._norms = [tuple(token.norm for token in clause.tokens) for clause in self.clauses]
+        self._norms = [tuple(token.form for token in clause.tokens) for clause in self.clauses]
         self._postings: dict[str, list[tuple[int, int]]] = {}
         for number, norms in enumerate(self._norms):
             for position, word in enumerate(norms):

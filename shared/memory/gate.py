@@ -7,50 +7,133 @@ unsupported content.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from shared.memory import contradiction, entailment, support
+from shared.memory import contradiction, entailment, support, surface
+from shared.memory.direction import read
 from shared.memory.entailment import Claim, Failure, Reason
 from shared.memory.evidence import Evidence, Marks
 from shared.memory.invariants import Invariant
 from shared.memory.spans import Base, render
-from shared.memory.tokens import INVISIBLE, Clause, canonical, clauses
+from shared.memory.tokens import Clause, canonical, clauses
+from shared.memory.vocabulary import SYNONYMS
 from shared.ports import Verdict
 
 __all__ = ["Failure", "Reason", "describe", "failures", "judge"]
 
-_SUPPORT_REASONS = {
-    support.Lack.NUMBER: Reason.UNSUPPORTED_NUMBER,
-    support.Lack.NAME: Reason.UNSUPPORTED_NAME,
-    support.Lack.CLAUSE: Reason.UNSUPPORTED_CLAUSE,
-    support.Lack.NEIGHBOUR: Reason.NEIGHBOUR_FACT,
-    support.Lack.POLARITY: Reason.POLARITY_FLIPPED,
-}
-REMEMBERED: tuple[object, ...] = ()
+REMEMBERED = (read,)
+"""What may be cached of a text: a benchmark that starts cold empties it."""
 _ADMITTED = Verdict(admitted=True)
 _SENTENCE_ENDS = frozenset(".!?。\"')]")
 
 
 def judge(base: Base, draft: str, neighbours: Sequence[str] = (), *, strict: bool = True) -> Verdict:
     """Judge a draft of an entry whose exact base this is."""
-    evidence = Evidence(clauses(draft))
-    if not evidence.clauses:
-        return _rejected(Reason.EMPTY)
+    if len(draft) > surface.MOST_CHARACTERS:
+        return _rejected(Reason.TOO_LONG, offending=f"{len(draft)} characters")
+    spoken = clauses(draft)
     rendered = render(base)
-    if _echoes(draft, base, rendered):
-        return _rejected(Reason.ECHO)
+    if not spoken or surface.nothing(draft, rendered):
+        return _rejected(Reason.EMPTY)
+    looks = _looks(base, draft, rendered, strict=strict)
+    if looks is not None:
+        return looks
+    return _read(base, draft, rendered, spoken, neighbours, strict=strict)
+
+
+def _read(
+    base: Base,
+    draft: str,
+    rendered: str,
+    spoken: Sequence[Clause],
+    neighbours: Sequence[str],
+    *,
+    strict: bool,
+) -> Verdict:
+    """Every invariant entailed; strict: every statement of the draft one of the residue's."""
+    shown = clauses(rendered)
+    evidence = Evidence(_translated(spoken, shown))
     trace = base.trace
     made = entailment.claims(trace, base.invariants)
     marked = entailment.marks(made, evidence)
-    missing = list(entailment.failures(made, evidence, marked))
+    missing = list(entailment.failures(made, evidence, marked, Evidence(shown), loose=_lossy(base)))
     if missing and _stops_early(missing, base.invariants, draft):
         return _rejected(Reason.TRUNCATED, _in_words(missing[0].invariant, trace))
     failed = missing or list(contradiction.contradictions(made, evidence, marked))
     if failed:
         return _rejected(failed[0].reason, _in_words(failed[0].invariant, trace))
-    return (
-        _strict(base, draft, neighbours, _Reading(evidence, made, marked, rendered)) if strict else _ADMITTED
-    )
+    return _supported(base, shown, evidence, made, marked, neighbours) if strict else _ADMITTED
+
+
+def _supported(
+    base: Base,
+    shown: Sequence[Clause],
+    evidence: Evidence,
+    made: Sequence[Claim],
+    marked: Marks,
+    neighbours: Sequence[str],
+) -> Verdict:
+    trace = base.trace
+    residue = support.Residue(shown, loose=_lossy(base))
+    claimed = entailment.claimed_denials(made, evidence) if _lossy(base) else frozenset()
+    lack = support.first_lack(evidence.clauses, residue, neighbours, claimed)
+    if lack is not None:
+        return Verdict(admitted=False, reason=lack.reason.value, offending=lack.offending, open=lack.open)
+    if _lossy(base):
+        # In a residue many facts may stand in one clause: their relations alone tell them apart.
+        alike = support.verbatim(evidence.clauses, shown)
+        loose = next(contradiction.loose_pairs(made, evidence, alike), None)
+        if loose is not None:
+            return _rejected(loose.reason, _in_words(loose.invariant, trace))
+        mixed = contradiction.recombined(made, evidence, marked, alike)
+        if mixed is not None:
+            return _rejected(Reason.TUPLE_SWAPPED, offending=_surface(evidence.clauses[mixed]))
+    return _ADMITTED
+
+
+def _lossy(base: Base) -> bool:
+    """True where words were dropped between what is left."""
+    return base.rung.lossy
+
+
+def _looks(base: Base, draft: str, rendered: str, *, strict: bool) -> Verdict | None:
+    """What needs no reading: hidden characters, look-alike letters, an echo; strict: markup and questions."""
+    unseen = surface.hidden(draft, rendered)
+    if unseen:
+        return _rejected(Reason.DISGUISED, offending=unseen)
+    word = surface.disguised(draft, rendered)
+    if word:
+        return _rejected(Reason.DISGUISED, offending=word)
+    if _echoes(draft, base, rendered):
+        return _rejected(Reason.ECHO)
+    if not strict:
+        return None
+    cut = surface.cut_off(draft, rendered)
+    if cut:
+        return _rejected(Reason.TRUNCATED, offending=cut)
+    mark = surface.wrapped(draft, rendered, lossy=_lossy(base))
+    if mark:
+        return _rejected(Reason.MARKUP, offending=mark)
+    if _asks(draft) and not _asks(rendered):
+        return _rejected(Reason.UNSUPPORTED_CLAUSE, offending="?")
+    return None
+
+
+def _translated(draft: Sequence[Clause], shown: Sequence[Clause]) -> list[Clause]:
+    """The draft with the residue's words in the place of their synonyms."""
+    known = {token.form: token.denies for clause in shown for token in clause.tokens}
+    found = []
+    for clause in draft:
+        tokens = clause.tokens
+        for at, token in enumerate(tokens):
+            if token.form not in known and token.form in SYNONYMS:
+                other = next((form for form in SYNONYMS[token.form] if form in known), None)
+                if other is not None:
+                    made = token._replace(form=other, denies=known[other])
+                    tokens = (*tokens[:at], made, *tokens[at + 1 :])
+        if tokens is not clause.tokens:
+            clause = clause._replace(tokens=tokens, denials=sum(token.denies for token in tokens))  # noqa: PLW2901
+        found.append(clause)
+    return found
 
 
 def failures(trace: Sequence[str], invariants: Sequence[Invariant], evidence: Evidence) -> Iterator[Failure]:
@@ -67,47 +150,9 @@ def describe(base: Base) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_in_words(invariant, trace) for invariant in base.invariants))
 
 
-class _Reading(NamedTuple):
-    """A draft as read against a base."""
-
-    evidence: Evidence
-    made: Sequence[Claim]
-    marked: Marks
-    rendered: str
-
-
-def _strict(base: Base, draft: str, neighbours: Sequence[str], read: _Reading) -> Verdict:
-    """Nothing beyond the residue: no hidden character, denied or turned pair, stranger, or new relation."""
-    evidence, trace = read.evidence, base.trace
-    hidden = set("".join(INVISIBLE.findall(draft))).difference(read.rendered)
-    if hidden:
-        return _rejected(Reason.UNSUPPORTED_CLAUSE, offending=ascii(min(hidden)))
-    shown = clauses(read.rendered)
-    if _asks(draft) and not _asks(read.rendered):
-        return _rejected(Reason.UNSUPPORTED_CLAUSE, offending="?")
-    verbatim = support.verbatim(evidence.clauses, shown)
-    loose = next(contradiction.loose_pairs(read.made, evidence, verbatim), None)
-    if loose is not None:
-        return _rejected(loose.reason, _in_words(loose.invariant, trace))
-    residue = support.Residue((span.text for span in base.spans), shown)
-    unsupported = support.first_lack(
-        evidence.clauses, residue, neighbours, entailment.claimed_denials(read.made, evidence)
-    )
-    if unsupported is not None:
-        lack, offending = unsupported
-        return _rejected(_SUPPORT_REASONS[lack], offending=offending)
-    mixed = contradiction.recombined(read.made, evidence, read.marked, verbatim)
-    if mixed is not None:
-        return _rejected(Reason.TUPLE_SWAPPED, offending=_surface(evidence.clauses[mixed]))
-    last = evidence.clauses[-1].tokens[-1]
-    if _unfinished(draft) and last.norm not in residue.words:
-        return _rejected(Reason.TRUNCATED, offending=last.surface)
-    return _ADMITTED
-
-
 def _echoes(draft: str, base: Base, rendered: str) -> bool:
     """True for the residue itself, and for the prompt's list of facts."""
-    if canonical(draft).casefold().split() == canonical(rendered).casefold().split():
+    if _lossy(base) and canonical(draft).casefold().split() == canonical(rendered).casefold().split():
         return True
     facts = describe(base)
     return bool(facts) and all(fact in draft for fact in facts)

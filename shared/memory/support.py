@@ -1,234 +1,189 @@
-"""The strict half of the gate: does everything a draft says stand in the residue?"""
+"""The strict half of the gate: every statement of a draft must be one of the residue's, and a whole one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from enum import Enum
-from functools import lru_cache
-from itertools import pairwise
-from typing import NamedTuple
 
+from shared.memory import denial, matching
+from shared.memory.entailment import Reason
 from shared.memory.evidence import Evidence, Phrase
-from shared.memory.lexicon import FUNCTION_WORDS, IRREGULAR, ROUNDERS, SYNONYMS, UNIT_SIGNS, UNITS
-from shared.memory.tokens import Clause, Token, clauses, negates
+from shared.memory.residue import PRONOUNS, Lack, Residue
+from shared.memory.statements import SEQUENCE, SHARING, Statement, contentful
+from shared.memory.tokens import Clause, clauses
 
-_SUFFIXES = ("ing", "ies", "ied", "ed", "es", "s")
-_SHORTEST_STEM = 3
-_SHORT = 64  # what is longer is not kept in a cache
-_PROMPT_MARK = ">"  # leads an action's line in transcripts
-
-Frame = tuple[str, str]
-"""What stands before and behind a number and changes it: a rounding word or currency, and a unit."""
-
-
-class Lack(Enum):
-    """What kind of thing stands nowhere in the residue."""
-
-    NUMBER = "number"
-    NAME = "name"
-    CLAUSE = "clause"
-    NEIGHBOUR = "neighbour"
-    POLARITY = "polarity"
-
-
-def lemma(word: str) -> str:
-    """A word without its ending, folded onto the first of its fixed synonyms."""
-    return _short_lemma(word) if len(word) <= _SHORT else _lemma(word)
-
-
-def _lemma(word: str) -> str:
-    word = IRREGULAR.get(word, word)
-    if word not in SYNONYMS:
-        for suffix in _SUFFIXES:
-            if (
-                word.endswith(suffix)
-                and not word.endswith("ss")
-                and len(word) - len(suffix) >= _SHORTEST_STEM
-            ):
-                word = word[: -len(suffix)]
-                break
-        word = word if word in SYNONYMS else word.rstrip("e")
-    return SYNONYMS.get(word, SYNONYMS.get(word + "e", word))
-
-
-_short_lemma = lru_cache(maxsize=16384)(_lemma)
-
-
-class Residue:
-    """What a base's spans hold: words, what its numbers belong to, and what its negations turn round."""
-
-    def __init__(self, spans: Iterable[str], rendered: Sequence[Clause]) -> None:
-        self.words: set[str] = set()
-        self.lemmas: set[str] = set()
-        self.counted: set[tuple[str, str]] = set()
-        self.plain: set[str] = set()
-        self.denied: set[str] = set()
-        self.frames: dict[str, set[Frame]] = {}
-        self.before_denial: set[str] = set()
-        self.behind_denial: set[str] = set()
-        for text in spans:
-            self._learn(_short_read(text) if len(text) <= _SHORT else _read(text))
-        self.numbered = {word for word, _ in self.counted}
-        for clause in rendered:
-            for number, frame in _frames(clause):
-                self.frames.setdefault(number.norm, set()).add(frame)
-            for before, _, behind in _denials(clause):
-                self.before_denial.add(before)
-                self.behind_denial.add(behind)
-
-    def _learn(self, read: _Read) -> None:
-        self.words |= read.words
-        self.lemmas |= read.lemmas
-        self.counted |= read.counted
-        self.denied |= read.denied
-        self.plain |= read.plain
-
-
-class _Read(NamedTuple):
-    """One span's words."""
-
-    words: AbstractSet[str]
-    lemmas: AbstractSet[str]
-    counted: AbstractSet[tuple[str, str]]
-    denied: AbstractSet[str]
-    plain: AbstractSet[str]
-
-
-def _read(text: str) -> _Read:
-    """A name has no endings ('Ana' supports no 'anas'); what a particle stands before is denied."""
-    found = clauses(text)
-    tokens = [token for clause in found for token in clause.tokens]
-    denied = {behind for clause in found for _, _, behind in _denials(clause)}
-    said = {lemma(token.norm) for clause in found for token in _content(clause)}
-    return _Read(
-        {token.norm for token in tokens},
-        {lemma(token.norm) for token in tokens if token.surface.islower()},
-        {(a.norm, b.norm) for clause in found for a, b in pairwise(clause.tokens) if b.numeric},
-        denied,
-        said - denied,
-    )
-
-
-_short_read = lru_cache(maxsize=4096)(_read)
+__all__ = ["Lack", "Residue", "first_lack", "verbatim"]
 
 
 def first_lack(
-    draft: Sequence[Clause], residue: Residue, neighbours: Sequence[str], denial_claimed: AbstractSet[int]
-) -> tuple[Lack, str] | None:
-    """The first thing the draft says and the residue does not; neighbours guide wording, no more.
+    draft: Sequence[Clause], residue: Residue, neighbours: Sequence[str], claimed: AbstractSet[int]
+) -> Lack | None:
+    """The first thing that the draft says and the residue does not, or says only a part of.
 
-    denial_claimed: clauses whose negation an invariant claims.
+    claimed: clauses whose negation an invariant claims; the residue may have lost it.
     """
-    borrowed = {token.norm for text in neighbours for clause in clauses(text) for token in clause.tokens}
+    read = _DraftReader(draft)
+    repeated = _repeated(draft, read, residue)
+    if isinstance(repeated, Lack):
+        return repeated
+    covered = {place: set(residue.statements[place].content) for place in repeated.values()}
+    leaning: set[int] = set()
+    last = -1
     for at, clause in enumerate(draft):
-        for check in _CHECKS:
-            found = check(clause, residue)
-            if found is not None:
-                lack, token = found
-                return (Lack.NEIGHBOUR if token.norm in borrowed else lack), token.surface
-        if at not in denial_claimed and _turned(clause, residue):
-            return Lack.POLARITY, " ".join(token.surface for token in clause.tokens)
+        if at in repeated:
+            last = repeated[at]
+            continue
+        found = _new(read[at], residue, neighbours, last, covered, claimed=at in claimed)
+        if isinstance(found, Lack):
+            return found
+        if found is None:
+            continue
+        if clause.tokens[0].norm in SEQUENCE and last > found.places[0] and not residue.loose:
+            return Lack(Reason.UNSUPPORTED_CLAUSE, clause.tokens[0].surface)
+        for place in found.places:
+            covered.setdefault(place, set()).update(found.said)
+            if _leans(read[at], residue.statements[place]):
+                leaning.add(place)
+        last = found.places[-1]
+    return _dropped(covered, leaning, residue)
+
+
+def _repeated(draft: Sequence[Clause], read: _DraftReader, residue: Residue) -> dict[int, int] | Lack:
+    """Clauses that stand word for word in the residue, and where; none more often than there."""
+    places: dict[int, int] = {}
+    taken: dict[tuple[str, ...], int] = {}
+    for at, clause in enumerate(draft):
+        words = tuple(token.norm for token in clause.tokens)
+        same = residue.verbatim.get(words)
+        if not same:
+            continue
+        turn = taken.get(words, 0)
+        if turn == len(same):
+            return Lack(Reason.TUPLE_SWAPPED, _shown(clause))
+        if residue.statements[same[turn]].clause.joint == clause.joint and _borrows(
+            read, at, residue, same[turn]
+        ):
+            taken[words] = turn + 1
+            places[at] = same[turn]
+    return places
+
+
+def _new(
+    statement: Statement,
+    residue: Residue,
+    neighbours: Sequence[str],
+    last: int,
+    covered: Mapping[int, AbstractSet[str]],
+    *,
+    claimed: bool,
+) -> matching.Match | Lack | None:
+    """Which statement this one says in other words; None for one that says nothing."""
+    unknown = _unknown(statement, residue, neighbours)
+    if unknown is not None:
+        return unknown
+    if residue.loose and not claimed and denial.turned(statement.clause, residue.denials):
+        return Lack(Reason.POLARITY_FLIPPED, statement.text())
+    if statement.content or statement.clause.denials:
+        return matching.find(statement, residue, last, covered)
+    if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
+        return Lack(Reason.UNSUPPORTED_CLAUSE, statement.text())
     return None
 
 
-def verbatim(draft: Sequence[Clause], rendered: Sequence[Clause]) -> AbstractSet[int]:
-    """Clauses whose words, function words aside, stand in the residue in one piece."""
-    shown = Evidence([_without_function_words(clause) for clause in rendered])
+_HARMLESS = frozenset(("again", "too", "same", "other"))
+
+
+class _DraftReader:
+    """Statements of a draft, read when they are looked at: most stand word for word in the residue."""
+
+    def __init__(self, draft: Sequence[Clause]) -> None:
+        self._draft = draft
+        self._read: dict[int, Statement] = {}
+
+    def __getitem__(self, at: int) -> Statement:
+        made = self._read.get(at)
+        if made is None:
+            before = self[at - 1] if at and self._draft[at].joint else None
+            made = self._read[at] = Statement(self._draft[at], before)
+        return made
+
+
+def _borrows(read: _DraftReader, at: int, residue: Residue, place: int) -> bool:
+    """A clause that has its subject from the one before it must have the right one."""
+    there = residue.statements[place]
+    if there.clause.joint not in SHARING or there.own:
+        return True
+    return read[at].subject == there.subject
+
+
+def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) -> Lack | None:
+    """A number, a name or a word that stands nowhere."""
+    for form, token in statement.content.items():
+        if residue.knows(token):
+            continue
+        if token.norm in _borrowed(neighbours):
+            return Lack(Reason.NEIGHBOUR_FACT, token.surface)
+        if token.numeric:
+            return Lack(Reason.UNSUPPORTED_NUMBER, token.surface)
+        named = token.surface[:1].isupper() and token is not statement.clause.tokens[0]
+        if named or form in residue.names:
+            return Lack(Reason.UNSUPPORTED_NAME, token.surface)
+        return Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
+    return None
+
+
+def _borrowed(neighbours: Sequence[str]) -> set[str]:
+    return {token.norm for text in neighbours for clause in clauses(text) for token in clause.tokens}
+
+
+def _leans(statement: Statement, there: Statement) -> bool:
+    """True where the draft has a pronoun, or nothing, in the place of who it is about."""
+    if not statement.own:
+        return bool(statement.subject)
+    return statement.subject <= PRONOUNS and bool(statement.pronouns() - there.pronouns())
+
+
+def _shown(clause: Clause) -> str:
+    return " ".join(token.surface for token in clause.tokens)
+
+
+def _dropped(covered: dict[int, set[str]], leaning: set[int], residue: Residue) -> Lack | None:
+    """A statement that the draft makes without all its words, or without its condition."""
+    for place, said in covered.items():
+        there = residue.statements[place]
+        missing = [form for form in there.content if form not in said]
+        if missing and not all(form in there.subject and place in leaning for form in missing):
+            return Lack(Reason.PART_DROPPED, there.content[missing[0]].surface)
+        for other in _conditions(residue.statements, place):
+            if other not in covered:
+                return Lack(Reason.CONDITION_CHANGED, residue.statements[other].text())
+    return None
+
+
+def _conditions(found: Sequence[Statement], place: int) -> Iterator[int]:
+    """Clauses of the same sentence that say when this one holds."""
+    if found[place].condition:
+        return
+    behind = place + 1
+    while behind < len(found) and found[behind].clause.joint:
+        if found[behind].condition:
+            yield behind
+        behind += 1
+    if place and found[place].clause.joint and found[place - 1].condition:
+        yield place - 1
+
+
+def verbatim(draft: Sequence[Clause], rendered: Sequence[Clause]) -> set[int]:
+    """Clauses whose words with content stand in the residue in one piece."""
+    shown = Evidence([_bare(clause) for clause in rendered])
     found = set()
     for at, clause in enumerate(draft):
-        words = tuple(token.norm for token in _without_function_words(clause).tokens)
+        words = tuple(token.form for token in _bare(clause).tokens)
         if words and shown.clauses_with(Phrase((words,))):
             found.add(at)
     return found
 
 
-def _without_function_words(clause: Clause) -> Clause:
-    said = (token for token in clause.tokens if token.norm not in FUNCTION_WORDS or token.denies)
-    return Clause(tuple(said), clause.denials)
-
-
-def _number(clause: Clause, residue: Residue) -> tuple[Lack, Token] | None:
-    """A number that stands nowhere, behind a word that has other numbers ('apple 2'), or in another frame."""
-    before = ""
-    for token in clause.tokens:
-        if token.numeric:
-            stranger = before in residue.numbered and (before, token.norm) not in residue.counted
-            if token.norm not in residue.words or stranger:
-                return Lack.NUMBER, token
-        before = token.norm
-    for token, frame in _frames(clause):
-        if frame not in residue.frames.get(token.norm, ()):
-            return Lack.NUMBER, token
-    return None
-
-
-def _name(clause: Clause, residue: Residue) -> tuple[Lack, Token] | None:
-    """Capitals inside a clause, or more than one in a word, mark a name."""
-    for position, token in enumerate(clause.tokens):
-        capitals = sum(character.isupper() for character in token.surface)
-        named = capitals > 1 or (capitals == 1 and token.surface[0].isupper() and position > 0)
-        if named and not (token.norm in residue.words or _functional(token)):
-            return Lack.NAME, token
-    return None
-
-
-def _word(clause: Clause, residue: Residue) -> tuple[Lack, Token] | None:
-    """Any other word with content, by lemma or fixed synonym: also a name in small letters."""
-    for token in _content(clause):
-        known = token.norm in residue.words or lemma(token.norm) in residue.lemmas
-        if not known:
-            return Lack.CLAUSE, token
-    return None
-
-
-_CHECKS: tuple[Callable[[Clause, Residue], tuple[Lack, Token] | None], ...] = (_number, _name, _word)
-
-
-def _turned(clause: Clause, residue: Residue) -> bool:
-    """True where the clause denies what the residue does not, or states what the residue only denies."""
-    if not clause.denials:
-        return any(
-            word in residue.denied and word not in residue.plain
-            for word in (lemma(token.norm) for token in _content(clause))
-        )
-    return any(
-        behind not in residue.behind_denial if behind else not before or before not in residue.before_denial
-        for before, _, behind in _denials(clause)
-    )
-
-
-def _content(clause: Clause) -> Iterator[Token]:
-    """Tokens that say something: no function words, particles or numbers."""
-    for position, token in enumerate(clause.tokens):
-        mark = position == 0 and token.surface == _PROMPT_MARK
-        if not (mark or token.numeric or _functional(token)):
-            yield token
-
-
-def _functional(token: Token) -> bool:
-    """True for a word without content; particles are the polarity check's."""
-    return token.norm in FUNCTION_WORDS or negates(token.norm)
-
-
-def _denials(clause: Clause) -> Iterator[tuple[str, str, str]]:
-    """Each word that turns the claim round, between the lemmas of what it stands between (or "")."""
-    if not clause.denials:
-        return
-    said = _without_function_words(clause).tokens
-    words = ["", *(lemma(token.norm) for token in said), ""]
-    for at, token in enumerate(said):
-        if token.denies:
-            yield words[at], token.norm, words[at + 2]
-
-
-def _frames(clause: Clause) -> Iterator[tuple[Token, Frame]]:
-    """Each number with what changes it on both sides."""
-    tokens = clause.tokens
-    for at, token in enumerate(tokens):
-        if token.numeric:
-            back = 2 if at > 1 and tokens[at - 1].norm == "to" else 1  # "up to 5"
-            before = tokens[at - back].norm if at >= back else ""
-            behind = tokens[at + 1].norm if at + 1 < len(tokens) else ""
-            changed = before in ROUNDERS or before in UNIT_SIGNS
-            yield token, (before if changed else "", lemma(behind) if behind in UNITS else "")
+def _bare(clause: Clause) -> Clause:
+    said = (token for token in clause.tokens if contentful(token) or token.numeric or token.denies)
+    return clause._replace(tokens=tuple(said))

@@ -1,0 +1,179 @@
+"""A clause as one statement: its content, its polarity, what qualifies it, and what it leans on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shared.memory.direction import Roles, pronoun, roles, subject
+from shared.memory.grammar import BE, DETERMINER, FUNCTION, PREPOSITION, PRONOUN
+from shared.memory.lexicon import FUNCTION_WORDS, UNITS
+from shared.memory.tokens import Clause
+from shared.memory.values import WEEKDAYS
+from shared.memory.words import Token, negates
+
+# What makes a statement surer or weaker, or says how much of it holds; one class each.
+_QUALIFIERS = {
+    "must": "must shall", "may": "may might can could", "will": "will would", "should": "should ought",
+    "only": "only just solely merely", "every": "every all each both", "some": "some several",
+    "any": "any", "most": "most mostly", "few": "few", "about": "approximately roughly circa approx",
+    "almost": "almost nearly", "minimum": "minimum", "maximum": "maximum",
+    "perhaps": "perhaps maybe possibly",
+    "probably": "probably likely presumably", "again": "again once-more", "more": "more",
+    "other": "other another", "same": "same",
+    "than": "than", "hardly": "hardly barely scarcely", "allegedly": "allegedly supposedly",
+}  # fmt: skip
+_CLASS = {word: name for name, words in _QUALIFIERS.items() for word in words.split()}
+# Words that only link; the order they claim is checked where they stand.
+_LINK_WORDS = (
+    "also additionally moreover furthermore besides and then next afterwards meanwhile finally too "
+    "likewise similarly well namely indeed"
+)
+LINKS = frozenset(_LINK_WORDS.split())
+SEQUENCE = frozenset(["then", "next", "afterwards", "finally"])
+_APPROXIMATE = frozenset(("about", "around"))
+_LIGHT_WORDS = "there here yes oh so very really quite well please then also just already now"
+_LIGHT = frozenset(_LIGHT_WORDS.split())
+_CONDITIONS = {
+    "if": "if", "unless": "unless", "when": "when", "whenever": "when", "until": "until", "till": "until",
+    "while": "while",
+    "once": "when", "only": "if", "except": "unless", "because": "because", "after": "after",
+    "before": "before",
+    "since": "since", "where": "where",
+}  # fmt: skip
+
+
+SHARING = frozenset(("and", "or", "then", ","))
+"""Behind these a clause may go on about the one before it."""
+
+
+class Statement:
+    """One clause, read."""
+
+    __slots__ = (
+        "clause",
+        "condition",
+        "content",
+        "denied",
+        "opening",
+        "own",
+        "pairs",
+        "qualifiers",
+        "roles_",
+        "subject",
+        "things",
+        "units",
+    )
+
+    def __init__(self, clause: Clause, before: Statement | None) -> None:
+        self.clause = clause = _unlinked(clause)
+        self.content: dict[str, Token] = {}
+        self.qualifiers: set[str] = set()
+        self.pairs: set[tuple[str, str]] = set()
+        self.units: set[tuple[str, str]] = set()
+        self.things: set[tuple[str, str]] = set()
+        self.denied = bool(clause.denials % 2)
+        self.opening = clause.tokens[0].norm
+        word = clause.joint if clause.joint not in ("", ",", "and") else self.opening
+        self.condition = _CONDITIONS.get(word, "") if clause.joint or word in ("if", "unless", "when") else ""
+        self._read()
+        self.roles_: Roles | None = None
+        self.subject = self._subject(before)
+
+    @property
+    def roles(self) -> Roles:
+        """Computed when asked for."""
+        if self.roles_ is None:
+            self.roles_ = roles(self.clause.tokens, self.clause.label)
+        return self.roles_
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(token.norm for token in self.clause.tokens)
+
+    def text(self) -> str:
+        """As it stands, punctuation aside."""
+        return " ".join(token.surface for token in self.clause.tokens)
+
+    def pronouns(self) -> set[str]:
+        """He for him, I for my."""
+        return {
+            pronoun(token.norm)
+            for token in self.clause.tokens
+            if token.tag & PRONOUN or token.norm in _POSSESSIVE
+        }
+
+    def _read(self) -> None:
+        previous: Token | None = None
+        tokens = self.clause.tokens
+        for at, token in enumerate(tokens):
+            norm = token.norm
+            quality = _CLASS.get(norm)
+            if quality is not None and not (norm in ("may", "will") and token.surface[0].isupper() and at):
+                self.qualifiers.add(quality)
+            elif norm in _APPROXIMATE and at + 1 < len(tokens) and tokens[at + 1].numeric:
+                self.qualifiers.add("about")
+            elif token.numeric:
+                self.content[token.form] = token
+                if previous is not None:
+                    self.pairs.add((previous.form, token.form))
+                    behind = tokens[at + 1] if at + 1 < len(tokens) else None
+                    if not previous.numeric and not previous.tag and (behind is None or not _counted(behind)):
+                        self.things.add((previous.form, token.form))
+                self.units.update(_behind(tokens, at))
+            elif contentful(token):
+                self.content[token.form] = token
+            previous = token if contentful(token) or token.numeric else None
+
+    def _subject(self, before: Statement | None) -> frozenset[str]:
+        """Who it is about; behind "and" with a verb at once, who the clause before is about."""
+        own = subject(self.clause.tokens, self.clause.label)
+        self.own = bool(own)
+        if own or before is None or self.clause.joint not in SHARING:
+            return own
+        return before.subject
+
+
+def _counted(behind: Token) -> bool:
+    return behind.numeric or behind.norm in UNITS or contentful(behind)
+
+
+def _unlinked(clause: Clause) -> Clause:
+    """Without "also" and its like in front."""
+    at = 0
+    while at < len(clause.tokens) - 1 and clause.tokens[at].norm in LINKS and clause.tokens[at].norm != "and":
+        at += 1
+    return clause._replace(tokens=clause.tokens[at:], label=0) if at else clause
+
+
+_SIGNS = frozenset(">=+<|~^")  # a transcript's and a log's signs say nothing alone
+_EMPTY = FUNCTION_WORDS | _LIGHT | LINKS | _CLASS.keys() | _CONDITIONS.keys() | _SIGNS
+_POSSESSIVE = frozenset(["my", "your", "his", "her", "our", "their"])
+
+
+def contentful(token: Token) -> bool:
+    """True for a word that says something."""
+    if token.tag & (FUNCTION | BE | PREPOSITION | PRONOUN | DETERMINER) and not token.numeric:
+        return False
+    norm = token.norm
+    return norm not in _EMPTY and not negates(norm)
+
+
+def _behind(tokens: Sequence[Token], at: int) -> Iterator[tuple[str, str]]:
+    """The number with its unit, and with the next word of content ("40 cm wide")."""
+    number = tokens[at].form
+    behind = tokens[at + 1] if at + 1 < len(tokens) else None
+    if behind is None:
+        return
+    if (not behind.numeric and behind.norm in UNITS) or behind.form in UNITS:
+        yield number, behind.form
+        behind = tokens[at + 2] if at + 2 < len(tokens) else None
+    if behind is not None and contentful(behind) and not behind.numeric and behind.form not in WEEKDAYS:
+        yield number, f"+{behind.form}"
+
+
+def statements(found: Sequence[Clause]) -> list[Statement]:
+    """Every clause, each knowing who the one before it is about."""
+    made: list[Statement] = []
+    for clause in found:
+        made.append(Statement(clause, made[-1] if made else None))
+    return made
