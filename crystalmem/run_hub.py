@@ -79,6 +79,7 @@ def settings_of(config: HubConfig) -> HubSettings:
             max_tokens=config.model.max_tokens,
             prompt_tokens=config.model.prompt_tokens,
             neighbours=config.model.neighbours,
+            judge_threshold=config.model.judge_threshold,
         ),
     )
 
@@ -104,7 +105,7 @@ async def _daemon(
     gates: dict[Kind, DraftGate] = {kind: TextGate() for kind in Kind if kind is not Kind.MOTION}
     ports = HubPorts(clock, worker, gates)
     if generator is not None:
-        ports = HubPorts(clock, worker, gates, generator, generator.status)
+        ports = HubPorts(clock, worker, gates, generator, generator, generator.status)
         supervisor.start("endpoints", generator.watch)
     app = HubApp(settings, ports)
     supervisor.start("status", _publish, app, settings.directory, clock)

@@ -15,7 +15,7 @@ from hub.calls import EndpointStatus
 from hub.counters import Counters, HubStatus
 from hub.handshakes import HandshakeWatch
 from hub.ledger import Ledger
-from hub.regenerate import Books, DraftGate, Regenerator, Rules
+from hub.regenerate import Books, DraftGate, DraftJudge, Regenerator, Rules
 from hub.router import Router
 from hub.stores import Stores
 from shared.errors import SecurityError
@@ -52,6 +52,7 @@ class HubPorts:
     worker: WorkerThread
     gates: Mapping[Kind, DraftGate]
     generator: Generator | None = None
+    judge: DraftJudge | None = None
     endpoints: Callable[[], tuple[EndpointStatus, ...]] = tuple
     """How the generator's endpoints are, for `status`."""
 
@@ -109,7 +110,9 @@ class HubApp:
     ) -> None:
         settings, ports = self._settings, self._ports
         books = Books(stores, ledger, ports.worker)
-        regenerator = Regenerator(ports.generator, ports.gates, books, ports.clock, settings.rules)
+        regenerator = Regenerator(
+            ports.generator, ports.gates, books, ports.clock, settings.rules, ports.judge
+        )
         with ExitStack() as stack:
             context = zmq.asyncio.Context()
             stack.callback(context.term)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
@@ -11,6 +11,7 @@ from hub.endpoint import Endpoint, Health
 from shared import metrics
 from shared.host.log import get_logger
 from shared.ports import Clock, Draft, DraftRequest
+from shared.prompt import estimate_tokens, judge_tokens
 from shared.wire import DraftFailure
 
 # Often enough to see a queue come and go, rare enough to cost nothing.
@@ -48,6 +49,13 @@ class Endpoints:
 
     async def draft(self, request: DraftRequest) -> Draft:
         """One draft, charged once: another endpoint is asked only where the first one made no token."""
+        return await self._once(lambda caller: caller.call(request), estimate_tokens(request))
+
+    async def judge(self, evidence: str, claim: str) -> Draft:
+        """The probability of "yes" as a draft's text, by the same rules."""
+        return await self._once(lambda caller: caller.judge(evidence, claim), judge_tokens(evidence, claim))
+
+    async def _once(self, ask: Callable[[Caller], Awaitable[Call]], most: int) -> Draft:
         await self.look()
         tried: set[int] = set()
         failed: Draft | None = None
@@ -55,7 +63,7 @@ class Endpoints:
             at = await self._slot(tried)
             if at is None:
                 return failed or self._nothing()
-            draft = await self._fly(at, request)
+            draft = await self._fly(at, ask, most)
             if draft.tokens or draft.failure not in _COSTS_NOTHING:
                 return draft
             tried.add(at)
@@ -96,18 +104,18 @@ class Endpoints:
             metrics.ENDPOINT_STALLS.inc()
             _log.warning("an endpoint makes no progress: drained", endpoint=at)
 
-    async def _fly(self, at: int, request: DraftRequest) -> Draft:
+    async def _fly(self, at: int, ask: Callable[[Caller], Awaitable[Call]], most: int) -> Draft:
         state = self._states[at]
         call: Call | None = None
         flight = anyio.CancelScope()
         state.started(flight, self._clock.mono_ns())
         try:
             with flight:
-                call = await self._callers[at].call(request)
+                call = await ask(self._callers[at])
         finally:
             state.ended(flight, call, self._clock.mono_ns())
             self._wake()
-        return call.draft if call is not None else self._callers[at].timed_out(request)
+        return call.draft if call is not None else self._callers[at].given_up(most)
 
     async def _slot(self, tried: set[int]) -> int | None:
         """An endpoint that takes one more; None after a while, and at once where none will."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Iterable
 from email.utils import parsedate_to_datetime
 from typing import cast
 
@@ -13,11 +14,12 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
 
+from hub import judge
 from hub.bounded import bounded_client
 from hub.calls import Call
 from hub.engine import Load, load_of
 from shared.ports import Clock, Draft, DraftRequest
-from shared.prompt import estimate_tokens, turns
+from shared.prompt import JUDGE_MAX_TOKENS, Turn, estimate_tokens, judge_tokens, judge_turns, turns
 from shared.wire import MAX_PAYLOAD_BYTES, DraftFailure
 
 CONNECT_S = 5.0
@@ -83,31 +85,61 @@ class OpenAIGenerator:
     async def call(self, request: DraftRequest) -> Call:
         """The same, with what it tells about the endpoint."""
         most = estimate_tokens(request)
+        asked = self._client.chat.completions.create(
+            model=self._model,
+            messages=_messages(turns(request)),
+            max_tokens=request.max_tokens,
+            temperature=0.0,
+            response_format=_FORMAT,
+        )
+        answer = await self._answer(asked, most)
+        if isinstance(answer, Call):
+            return answer
+        return Call(self._read(answer, request.max_tokens, most), answered=True)
+
+    async def judge(self, evidence: str, claim: str) -> Call:
+        """The model's probability of "yes" as the draft's text (hub.judge); BAD_REPLY where it gave none."""
+        most = judge_tokens(evidence, claim)
+        asked = self._client.chat.completions.create(
+            model=self._model,
+            messages=_messages(judge_turns(evidence, claim)),
+            max_tokens=JUDGE_MAX_TOKENS,
+            temperature=0.0,
+            logprobs=True,
+            top_logprobs=judge.TOP_LOGPROBS,
+        )
+        answer = await self._answer(asked, most)
+        if isinstance(answer, Call):
+            return answer
+        tokens, estimated = _charge(answer, most)
+        p_yes = judge.p_yes(answer) if answer.model == self._model else None
+        if p_yes is None:
+            return Call(self._failed(DraftFailure.BAD_REPLY, tokens, estimated=estimated), answered=True)
+        return Call(Draft(f"{p_yes:.6f}", self._model, tokens, estimated=estimated), answered=True)
+
+    async def _answer(self, asked: Awaitable[ChatCompletion], most: int) -> ChatCompletion | Call:
+        """The endpoint's answer, or what the failed call came to."""
         try:
             # The client's time-out restarts with every byte; a dripping engine needs a deadline.
             with anyio.fail_after(self._timeout_s):
-                completion = await self._client.chat.completions.create(
-                    model=self._model,
-                    messages=_messages(request),
-                    max_tokens=request.max_tokens,
-                    temperature=0.0,
-                    response_format=_FORMAT,
-                )
+                completion: object = await asked
         except (TimeoutError, openai.APITimeoutError) as error:
             if type(error.__cause__).__name__ in _CONNECT_ERRORS:
                 return Call(self._failed(DraftFailure.UNREACHABLE, 0), down=True)
-            return Call(self.timed_out(request))
+            return Call(self.given_up(most))
         except openai.APIConnectionError as error:
             return self._unconnected(error, most)
         except openai.APIStatusError as error:
             return self._refused(error, most)
         except (openai.OpenAIError, ValueError):
             return Call(self._failed(DraftFailure.BAD_REPLY, most, estimated=True), answered=True)
-        return Call(self._read(completion, request, most), answered=True)
+        if not isinstance(completion, ChatCompletion):
+            return Call(self._failed(DraftFailure.BAD_REPLY, most, estimated=True), answered=True)
+        return completion
 
-    def timed_out(self, request: DraftRequest) -> Draft:
-        """A call that was given up: the engine may have made every token of it."""
-        return self._failed(DraftFailure.TIMED_OUT, estimate_tokens(request), estimated=True)
+    def given_up(self, most: int) -> Draft:
+        """A call that was not waited for: the engine may have made every token of it."""
+        return self._failed(DraftFailure.TIMED_OUT, most, estimated=True)
 
     async def load(self) -> Load | None:
         """The engine's /metrics; None where there is none that we can read, or not in time."""
@@ -154,11 +186,8 @@ class OpenAIGenerator:
                 pass
         return SHORTEST_REST_S if math.isnan(seconds) else min(max(seconds, SHORTEST_REST_S), LONGEST_REST_S)
 
-    def _read(self, completion: object, request: DraftRequest, most: int) -> Draft:
-        if not isinstance(completion, ChatCompletion):
-            return self._failed(DraftFailure.BAD_REPLY, most, estimated=True)
-        used = _used(completion)
-        tokens, estimated = (most, True) if used is None else (used, False)
+    def _read(self, completion: ChatCompletion, max_tokens: int, most: int) -> Draft:
+        tokens, estimated = _charge(completion, most)
         try:
             answered_by, choice = completion.model, completion.choices[0]
             finish, content = choice.finish_reason, choice.message.content
@@ -172,7 +201,7 @@ class OpenAIGenerator:
             reason = DraftFailure.TRUNCATED if cut else DraftFailure.NOT_FINISHED
             return self._failed(reason, tokens, estimated=estimated)
         text = _text(content)
-        if text is None or len(text) > _LONGEST_TOKEN_BYTES * request.max_tokens:
+        if text is None or len(text) > _LONGEST_TOKEN_BYTES * max_tokens:
             return self._failed(DraftFailure.BAD_REPLY, tokens, estimated=estimated)
         if not text.strip():
             return self._failed(DraftFailure.EMPTY, tokens, estimated=estimated)
@@ -182,11 +211,15 @@ class OpenAIGenerator:
         return Draft("", self._model, tokens, reason.value, estimated)
 
 
-def _messages(request: DraftRequest) -> list[ChatCompletionMessageParam]:
+def _charge(completion: ChatCompletion, most: int) -> tuple[int, bool]:
+    """Tokens to charge, and whether they are an estimate."""
+    used = _used(completion)
+    return (most, True) if used is None else (used, False)
+
+
+def _messages(told: Iterable[Turn]) -> list[ChatCompletionMessageParam]:
     # The client's own type has one class a role.
-    return [
-        cast(ChatCompletionMessageParam, {"role": role, "content": text}) for role, text in turns(request)
-    ]
+    return [cast(ChatCompletionMessageParam, {"role": role, "content": text}) for role, text in told]
 
 
 def _used(completion: ChatCompletion) -> int | None:

@@ -18,11 +18,13 @@ from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Source
 from shared.metrics import CountedBy, DraftResult
 from shared.ports import Clock, Draft, DraftRequest, Generator, LedgerRow, Verdict
-from shared.prompt import estimate_tokens, prompt_tokens
+from shared.prompt import estimate_tokens, judge_tokens, prompt_tokens
 from shared.replies import unfit
 from shared.wire import DraftAsk, DraftFailure, DraftReply
 
 _UNSETTLED = "unsettled"
+# A judge's call is charged like a draft's, and is none.
+_JUDGE_YES, _JUDGE_NO = "judge_yes", "judge_no"
 # No endpoint took the ask: there was no attempt.
 _NOT_ASKED = frozenset({DraftFailure.BUSY, DraftFailure.RATE_LIMITED, DraftFailure.UNREACHABLE})
 
@@ -41,6 +43,12 @@ class Shelf(Protocol):
     def keep_draft(self, edge: str, ask: DraftAsk, draft: KeptDraft) -> bool: ...
 
 
+class DraftJudge(Protocol):
+    """A model's probability of "yes", as a draft's text (hub.endpoints.Endpoints)."""
+
+    async def judge(self, evidence: str, claim: str) -> Draft: ...
+
+
 @dataclass(frozen=True)
 class Rules:
     """rho of Eq. 10, the gate's mode, and what one call may hold at most."""
@@ -50,6 +58,8 @@ class Rules:
     max_tokens: int = 1024
     prompt_tokens: int = 3072
     neighbours: int = 3
+    judge_threshold: float = 0.0
+    """Least probability with which the judge lets in what the gate's rules leave open; 0 = no judge."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +81,14 @@ class Regenerator:
         books: Books,
         clock: Clock,
         rules: Rules,
+        judge: DraftJudge | None = None,
     ) -> None:
         self._generator = generator
         self._gates = gates
         self._books = books
         self._clock = clock
         self._rules = rules
+        self._judge = judge if rules.judge_threshold > 0 else None
         self._flying: dict[tuple[object, ...], asyncio.Future[DraftReply]] = {}
 
     @property
@@ -113,7 +125,7 @@ class Regenerator:
             return None
         metrics.DRAFTS.labels(result=DraftResult.KEPT.value).inc()
         tokens = kept.tokens if kept.stage == ask.stage else 0
-        return DraftReply(ask.request, kept.text, kept.model, tokens)
+        return DraftReply(ask.request, kept.text, kept.model, tokens, judged=kept.judged)
 
     async def _charged(self, edge: str, ask: DraftAsk, generator: Generator, gate: DraftGate) -> DraftReply:
         ledger, worker = self._books.ledger, self._books.worker
@@ -130,22 +142,39 @@ class Regenerator:
         if draft.failure in _NOT_ASKED and not draft.tokens:
             await worker.run(ledger.release, attempt)
             return _nothing(ask, DraftFailure(draft.failure))
-        reason = draft.failure or await anyio.to_thread.run_sync(self._rejection, ask, draft, gate)
+        verdict = await anyio.to_thread.run_sync(self._verdict, ask, draft, gate)
+        judged, asked_tokens = await self._judged(ask, draft, cap_tokens) if verdict.open else (False, 0)
+        reason = "" if verdict.admitted or judged else verdict.reason
         text = "" if reason else draft.text
         if text:
             # Before the books are closed: a hub that dies in between has charged it, and answers with it.
-            kept = KeptDraft(text, draft.model, draft.tokens, ask.stage, judged=False)
+            kept = KeptDraft(text, draft.model, draft.tokens + asked_tokens, ask.stage, judged)
             await worker.run(self._books.shelf.keep_draft, edge, ask, kept)
         await worker.run(_settle, ledger, attempt, draft, len(text.encode()), reason)
         _count(draft, reason)
-        return DraftReply(ask.request, text, draft.model, draft.tokens, reason)
+        return DraftReply(ask.request, text, draft.model, draft.tokens + asked_tokens, reason, judged)
 
-    def _rejection(self, ask: DraftAsk, draft: Draft, gate: DraftGate) -> str:
-        """Why the draft is not admitted; empty when it is."""
-        if reason := unfit(ask.residue, draft.text):
-            return reason
-        verdict = gate.gate(ask.record, draft.text, ask.neighbours, strict=self._rules.strict)
-        return "" if verdict.admitted else verdict.reason
+    def _verdict(self, ask: DraftAsk, draft: Draft, gate: DraftGate) -> Verdict:
+        """The endpoint's failure, what a reply must be, then the gate."""
+        if reason := draft.failure or unfit(ask.residue, draft.text):
+            return Verdict(admitted=False, reason=reason)
+        return gate.gate(ask.record, draft.text, ask.neighbours, strict=self._rules.strict)
+
+    async def _judged(self, ask: DraftAsk, draft: Draft, cap_tokens: int) -> tuple[bool, int]:
+        """Whether the judge lets in what no rule decides, and its tokens. All but a clear yes is no."""
+        if self._judge is None:
+            return False, 0
+        ledger, worker = self._books.ledger, self._books.worker
+        evidence = "\n".join((ask.residue, *ask.invariants))
+        reserved = _reservation(ask, judge_tokens(evidence, draft.text), self._clock.wall_ns())
+        attempt = await worker.run(ledger.reserve, reserved, cap_tokens)
+        if isinstance(attempt, DraftFailure):
+            return False, 0
+        opinion = await self._judge.judge(evidence, draft.text)
+        said_yes = not opinion.failure and float(opinion.text) >= self._rules.judge_threshold
+        await worker.run(_settle, ledger, attempt, opinion, 0, _JUDGE_YES if said_yes else _JUDGE_NO)
+        _count_tokens(opinion)
+        return said_yes, opinion.tokens
 
 
 def _settle(ledger: Ledger, attempt: int, draft: Draft, link_bytes: int, reason: str) -> None:
@@ -155,6 +184,10 @@ def _settle(ledger: Ledger, attempt: int, draft: Draft, link_bytes: int, reason:
 def _count(draft: Draft, reason: str) -> None:
     result = DraftResult.REJECTED if reason else DraftResult.ADMITTED
     metrics.DRAFTS.labels(result=(DraftResult.FAILED if draft.failure else result).value).inc()
+    _count_tokens(draft)
+
+
+def _count_tokens(draft: Draft) -> None:
     by = CountedBy.ESTIMATE if draft.estimated else CountedBy.ENGINE
     metrics.DRAFT_TOKENS.labels(by=by.value).inc(draft.tokens)
 

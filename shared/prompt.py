@@ -29,6 +29,12 @@ _EXAMPLES = (
         " morning, walked home, the river, the bridge.",
     ),
 )
+_JUDGE = (
+    "You check whether a text is supported by notes. Answer yes when everything that the text says stands in"
+    " the notes, in other words or not. Answer no when anything was added, changed, swapped or denied. Answer"
+    " with one word: yes or no."
+)
+JUDGE_MAX_TOKENS = 4
 _KIND = re.compile(r"^(not )?[a-z_]+: ")
 _PARTS = " / "
 # A template's marks around every message.
@@ -72,6 +78,20 @@ def estimate_tokens(request: DraftRequest) -> int:
 def prompt_tokens(request: DraftRequest) -> int:
     """What the prompt can cost at most."""
     return _FRAME_TOKENS + _MESSAGE_TOKENS + most_tokens(user_text(request))
+
+
+def judge_turns(evidence: str, claim: str) -> tuple[Turn, ...]:
+    """The question whether a text is supported, as a conversation."""
+    return (
+        ("system", _JUDGE),
+        ("user", f"Notes:\n{evidence}\n\nText:\n{claim}\n\nIs the text supported by the notes? yes or no:"),
+    )
+
+
+def judge_tokens(evidence: str, claim: str) -> int:
+    """What that question can cost at most."""
+    told = sum(most_tokens(text) + _MESSAGE_TOKENS for _, text in judge_turns(evidence, claim))
+    return told + JUDGE_MAX_TOKENS
 
 
 def most_tokens(text: str) -> int:

@@ -24,6 +24,8 @@ _THINGS = ("red kayak", "old lamp", "train ticket", "blue tent", "camera bag", "
 class Recovered:
     """What both sides' books say when the edge has settled."""
 
+    settled: str
+    """Why `settle` returned."""
     status: Mapping[str, Any]
     spending: list[tuple[int, int, str]]
     """Tokens, admitted and reason of each attempt in the hub's ledger."""
@@ -57,14 +59,14 @@ def recrystallized(
             # The stage that ends with the next budget pays for drafts of the one after it.
             client.outcome(recall.recall_id, 1.0, tokens=served_tokens)
             client.set_budget(bytes=1 << 20)
-            client.settle(timeout_s=settle_s)
+            settled = client.settle(timeout_s=settle_s)["state"]
             status = client.status()
             overlays = sum(bool(client.get(entry)["model"]) for entry in ids)
         edge.daemon.stop()
         site.stop()
         with closing(sqlite3.connect(site.data / LEDGER_NAME)) as ledger:
             spending = ledger.execute("SELECT tokens, admitted, reason FROM spending").fetchall()
-    return Recovered(status, spending, overlays)
+    return Recovered(settled, status, spending, overlays)
 
 
 def texts(count: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -30,6 +31,8 @@ class Script(Enum):
     NOT_JSON_AT_ALL = "not json at all"
     HALF_JSON = "half json"
     NO_CHOICES = "no choices"
+    NO_ANSWER = "no answer"
+    """A judge's reply whose first word is neither yes nor no."""
     NO_USAGE = "no usage"
     FREE_USAGE = "free usage"
     NEGATIVE_USAGE = "negative usage"
@@ -108,6 +111,8 @@ class ScriptedOpenAI:
     """What /metrics shows; None = 404."""
     retry_after: str | None = "7"
     sglang: bool = False
+    p_yes: float = 0.5
+    """What a judge's question is answered with."""
     words: bool = False
     """Answer with the notes that were sent, as a sentence, instead of `text`."""
     cancelled: int = 0
@@ -172,6 +177,9 @@ class ScriptedOpenAI:
             "finish_reason": _FINISH.get(step, "stop"),
             "message": {"role": "assistant", "content": _RAW_CONTENT.get(step, content)},
         }
+        if body.get("logprobs"):
+            choice["message"]["content"] = "yes"
+            choice["logprobs"] = {"content": [_first_word(step, self.p_yes)]}
         reply: dict[str, Any] = {
             "id": "x",
             "object": "chat.completion",
@@ -196,6 +204,18 @@ class ScriptedOpenAI:
                 "total_tokens": read + written,
             }
         return reply
+
+
+def _first_word(step: Script, p_yes: float) -> dict[str, Any]:
+    """Yes and no in several spellings, as models have them, and other words besides."""
+    spread = {"Yes": p_yes * 0.7, " yes": p_yes * 0.2, "No": (1 - p_yes) * 0.9, "Maybe": 0.1}
+    if step is Script.NO_ANSWER:
+        spread = {"The": 0.8, "Yes": 0.2}
+    top = [
+        {"token": token, "logprob": math.log(mass) if mass else -9999.0, "bytes": None}
+        for token, mass in spread.items()
+    ]
+    return {**top[0], "top_logprobs": top}
 
 
 async def _stream(step: Script, request: web.Request) -> web.StreamResponse:

@@ -29,6 +29,7 @@ def test_both_ledgers_hold_what_the_engine_counted(tmp_path: Path) -> None:
     assert asked > 0
     assert len(found.spending) == asked
     assert sum(tokens for tokens, _, _ in found.spending) == TOKENS * asked <= 0.1 * SERVED_TOKENS
+    assert found.settled != "timed_out"
     ledger = found.status["ledger"]
     assert (ledger["tokens"], ledger["attempts"]) == (TOKENS * asked, asked)
     admitted = sum(admitted for _, admitted, _ in found.spending)

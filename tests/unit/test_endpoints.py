@@ -60,7 +60,10 @@ class FakeEngine:
             self.flying -= 1
         return answer
 
-    def timed_out(self, request: DraftRequest) -> Draft:
+    async def judge(self, evidence: str, claim: str) -> Call:
+        return await self.call(REQUEST)
+
+    def given_up(self, most: int) -> Draft:
         return Draft("", "m", 900, DraftFailure.TIMED_OUT.value, True)
 
     async def load(self) -> Load | None:

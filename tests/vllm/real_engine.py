@@ -31,7 +31,7 @@ from shared.host.clock import SystemClock
 from shared.memory.model import LADDERS, Kind, Rung
 from shared.memory.text_codec import TextCodec
 from shared.ports import DraftRequest
-from shared.prompt import estimate_tokens, prompt_tokens
+from shared.prompt import estimate_tokens, prompt_tokens, turns
 from tests.hub_process import HubProcess, free_port, link_to
 from tests.link_harness import ListOutbox, running_link, until
 from tests.recrystallized import recrystallized
@@ -158,7 +158,11 @@ async def test_the_schema_is_kept_and_the_count_is_the_engines(engine: Engine) -
 async def test_what_the_schema_forbids_is_not_in_a_reply(engine: Engine) -> None:
     client = openai.AsyncOpenAI(base_url=engine.url, api_key="none", max_retries=0, timeout=120)
     reply = await client.chat.completions.create(
-        model=NAME, messages=_messages(request(3)), max_tokens=300, temperature=0.0, response_format=_FORMAT
+        model=NAME,
+        messages=_messages(turns(request(3))),
+        max_tokens=300,
+        temperature=0.0,
+        response_format=_FORMAT,
     )
     choice = reply.choices[0]
     assert reply.usage is not None
@@ -279,7 +283,8 @@ def test_real_daemons_recover_through_a_real_engine(engine: Engine, tmp_path: Pa
     assert used <= charged <= 0.1 * 60_000
     if not {reason for _, _, reason in found.spending} & {"timed_out", "unreachable"}:
         assert charged == used  # nothing was estimated
-    assert found.status["ledger"]["tokens"] == charged
+    if found.settled != "timed_out":
+        assert found.status["ledger"]["tokens"] == charged
     admitted = sum(admitted for _, admitted, _ in found.spending)
     assert found.overlays <= admitted
     print(f"\n{admitted} of {len(found.spending)} drafts admitted, {charged} tokens")  # noqa: T201 - as above
