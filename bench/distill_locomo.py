@@ -75,7 +75,7 @@ def eligible(conversations: Iterable[Conversation], *, captions: bool) -> list[A
     for conversation in conversations:
         texts = turn_texts(conversation, captions=captions)
         for question in conversation.questions:
-            gold = tuple(word for word in tokens(question.answer) if word not in _STOP)
+            gold = tuple(content(question.answer))
             evidence = tuple(texts[turn_id] for turn_id in question.evidence)
             if question.category == ADVERSARIAL and not question.answer:
                 continue
@@ -154,7 +154,7 @@ def sentences(texts: Sequence[str]) -> Keep:
         said = re.split(r"(?<=[.!?])\s+", text.split(": ", 1)[-1])
         worth = []
         for at, sentence in enumerate(said):
-            words = [word for word in tokens(sentence) if word not in _STOP]
+            words = content(sentence)
             rarity = sum(math.log(len(texts) / (1 + counts[word]) + 1) for word in words)
             worth.append((rarity / math.sqrt(1 + len(words)), at))
         cap, used, chosen = int(len(text.encode()) * share), 2, []
@@ -174,6 +174,11 @@ def sentences(texts: Sequence[str]) -> Keep:
 def tokens(text: str) -> list[str]:
     """Stems of the words, numbers as digits."""
     return [_stem(word) for word in _WORD.findall(text.lower().replace("\u2019", "'"))]
+
+
+def content(text: str) -> list[str]:
+    """The tokens that carry something."""
+    return [word for word in tokens(text) if word not in _STOP]
 
 
 def _stem(word: str) -> str:

@@ -44,9 +44,9 @@ _COUNTS = frozenset({AtomClass.INTEGER, AtomClass.NUMBER})
 _LONGEST_KANA = 12
 _LONGEST_GLYPHS = 4  # Han and kana stand alone as tokens; a word of theirs is mostly one to four
 _KATAKANA = re.compile("[\u30a0-\u30ff]")
-_OPENERS = frozenset({Group.EDGE, Group.COLON, Group.MARK, Group.PROMPT})  # a sentence may open behind these
-_CALLING = frozenset({Group.EDGE, Group.COLON, Group.COMMA, Group.COURTESY})
-_CALLED = frozenset({Group.COMMA, Group.END, Group.ASKED, Group.CALLED})
+OPENERS = frozenset({Group.EDGE, Group.COLON, Group.MARK, Group.PROMPT})  # a sentence may open behind these
+CALLING = frozenset({Group.EDGE, Group.COLON, Group.COMMA, Group.COURTESY})
+CALLED = frozenset({Group.COMMA, Group.END, Group.ASKED, Group.CALLED})
 # 'fridge' + '1' is one thing, so are 'Ana' + 'Maria' and '8' + 'May' + '2023'.
 # Keyed by plain integers: an enum's own hash runs in Python, once a token.
 _JOINS = {
@@ -96,7 +96,7 @@ def atoms(text: str, places: Sequence[Place], looks: Sequence[Look]) -> Atoms:
             before_clause, acts = clause, group is _PROMPT
             last = before = _EDGE
             kind = opening
-        elif before in _OPENERS:
+        elif before in OPENERS:
             kind = opening
         if kind is _MARK:
             if group is _ASKED:
@@ -109,9 +109,9 @@ def atoms(text: str, places: Sequence[Place], looks: Sequence[Look]) -> Atoms:
             )
             if acts:
                 kind, acts = AtomClass.ACTION, False
-            elif kind is _NAME and before in _CALLING and after in _CALLED:
+            elif kind is _NAME and before in CALLING and after in CALLED:
                 value += weights.VOCATIVE
-            if after is _COLON and group is Group.NAME and before in _OPENERS:
+            if after is _COLON and group is Group.NAME and before in OPENERS:
                 value += weights.SPEAKER
             rows.append((start, end, token, clause, kind, word, size, value + kind_weights[kind]))
         last, before = before, group

@@ -91,6 +91,11 @@ def _look(surface: str) -> Look:
     return look
 
 
+def commonness(surface: str, word: str, kind: AtomClass) -> int:
+    """How common a word it is, 0 to 15; `kind`: its class where a clause opens."""
+    return _group(surface, word, kind)[1]
+
+
 def _group(surface: str, word: str, kind: AtomClass) -> tuple[Group, int]:
     """The token as its neighbours see it, and how common a word it is."""
     if kind is AtomClass.MARK:
