@@ -217,6 +217,15 @@ def test_the_cost_is_linear_in_distinct_things() -> None:
         "don't-",
         "1.1",
         "東",
+        "and so it is ",
+        "7919 ",
+        "QmFzZTY0IHRleHQ",
+        "status: failed 3 of 5\n",
+        "one 1\r\ntwo 2\rthree 3\n",
+        "> move mug 3 to shelf 1\n",
+        "is it? ",
+        "a/b@c ",
+        "weighs 32 kg ",
     ],
 )
 def test_the_cost_is_linear(unit: str) -> None:
