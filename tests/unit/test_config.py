@@ -79,5 +79,32 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_the_page_lists_every_key_and_no_other() -> None:
     listed = {name.split(".")[-1] for name in re.findall(r"^\| `([a-z_.]+)`", DOCS.read_text("utf-8"), re.M)}
-    tables = {"memory", "archive", "link", "door", "idle", "model", "ondevice"}
+    # `model` is a table of the hub and a key of `embedder`.
+    tables = {"memory", "archive", "link", "door", "idle", "ondevice", "embedder"}
     assert listed == (known_keys(EdgeConfig) | known_keys(HubConfig)) - tables
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"model.url": "http://127.0.0.1:1/v1"},
+        {"model.name": "m"},
+        {"model.urls": ["http://127.0.0.1:1/v1"]},
+        {"model.url": "127.0.0.1:8011", "model.name": "m"},
+        {"model.urls": ["http://127.0.0.1:1/v1", "file:///etc"], "model.name": "m"},
+        {"model.url": "http://h/v1", "model.name": "m", "model.stall_s": 0},
+        {"model.url": "http://h/v1", "model.name": "m", "model.judge_threshold": 1.5},
+        {"model.url": "http://h/v1", "model.name": "m", "model.prompt_tokens": 10},
+        {"model.url": "http://h/v1", "model.name": "m", "model.max_in_flight": 0},
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_refused(overrides: dict[str, object]) -> None:
+    with pytest.raises(PermanentError) as caught:
+        load(None, HubConfig, overrides)
+    assert caught.value.code is Code.BAD_CONFIG
+
+
+def test_endpoints_are_named_once_and_in_order() -> None:
+    urls = ["http://b/v1", "http://a/v1", "http://b/v1"]
+    model = load(None, HubConfig, {"model.url": "http://a/v1", "model.urls": urls, "model.name": "m"}).model
+    assert model.endpoints == ("http://a/v1", "http://b/v1")
