@@ -127,8 +127,9 @@ class OnDeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     memory_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**40)] = 0
     """Most memory that the model's process may hold; 0 = from the size of its files."""
-    relevel: bool = True
-    """In idle windows the model chooses which sentences of an entry outlive the others."""
+    relevel: bool = False
+    """In idle windows the model chooses which sentences of an entry outlive the others. Off: the small
+    models that were measured keep fewer answers than the distiller alone (docs/ondevice.md)."""
     regenerate: bool = True
     """Drafts from this model while the hub is away or generates nothing."""
     max_prompt_tokens: Annotated[int, msgspec.Meta(ge=64, le=32768)] = 1024
