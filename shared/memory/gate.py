@@ -14,7 +14,7 @@ from shared.memory.entailment import Claim, Failure, Reason
 from shared.memory.evidence import Evidence, Marks
 from shared.memory.invariants import Invariant
 from shared.memory.spans import Base, render
-from shared.memory.tokens import Clause, canonical, clauses
+from shared.memory.tokens import Clause, canonical, clauses_by_line
 from shared.memory.vocabulary import SYNONYMS
 from shared.ports import Verdict
 
@@ -30,27 +30,28 @@ def judge(base: Base, draft: str, neighbours: Sequence[str] = (), *, strict: boo
     """Judge a draft of an entry whose exact base this is."""
     if len(draft) > surface.MOST_CHARACTERS:
         return _rejected(Reason.TOO_LONG, offending=f"{len(draft)} characters")
-    spoken = clauses(draft)
+    lines: dict[str, list[Clause]] = {}
+    spoken = clauses_by_line(draft, lines)
     rendered = render(base)
     if not spoken or surface.nothing(draft, rendered):
         return _rejected(Reason.EMPTY)
     looks = _looks(base, draft, rendered, strict=strict)
     if looks is not None:
         return looks
-    return _read(base, draft, rendered, spoken, neighbours, strict=strict)
+    shown = clauses_by_line(rendered, lines)
+    return _read(base, draft, shown, spoken, neighbours, strict=strict)
 
 
 def _read(
     base: Base,
     draft: str,
-    rendered: str,
+    shown: Sequence[Clause],
     spoken: Sequence[Clause],
     neighbours: Sequence[str],
     *,
     strict: bool,
 ) -> Verdict:
     """Every invariant entailed; strict: every statement of the draft one of the residue's."""
-    shown = clauses(rendered)
     evidence = Evidence(_translated(spoken, shown))
     trace = base.trace
     made = entailment.claims(trace, base.invariants)

@@ -15,6 +15,9 @@ from shared.memory.residue import PRONOUNS, Lack, Residue
 from shared.memory.statements import Statement
 
 _NO_WORDS: frozenset[str] = frozenset()
+Said = tuple[AbstractSet[int], Mapping[int, AbstractSet[str]]]
+"""Statements that the draft repeats word for word, and the words of others that it has said already."""
+
 _MOST_TRIED = 6  # statements of the residue that one of the draft is held against
 _WIDEST = 4  # clauses of a sentence that a writer may run together
 
@@ -26,15 +29,17 @@ class Match(NamedTuple):
     said: frozenset[str]
 
 
-def find(
-    statement: Statement, residue: Residue, last: int, covered: Mapping[int, AbstractSet[str]]
-) -> Match | Lack:
+def find(statement: Statement, residue: Residue, last: int, already: Said) -> Match | Lack:
     """The statements that say it, or why the nearest one does not."""
+    whole, covered = already
     votes: dict[int, int] = {}
     for form in statement.content:
         for place in {place for other in residue.meanings(form) for place in residue.forms[other]}:
             # What is said already is not said again with other words.
-            if not covered.get(place, _NO_WORDS) >= residue.statements[place].content.keys():
+            if (
+                place not in whole
+                and not covered.get(place, _NO_WORDS) >= residue.statements[place].content.keys()
+            ):
                 votes[place] = votes.get(place, 0) + 1
     ranked = sorted(votes, key=lambda place: (-votes[place], abs(place - last - 1)))[:_MOST_TRIED]
     first: Lack | None = None

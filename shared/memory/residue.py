@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from shared.memory import denial
 from shared.memory.entailment import Reason
-from shared.memory.statements import statements
+from shared.memory.statements import Statements
 from shared.memory.tokens import Clause
 from shared.memory.vocabulary import SYNONYMS
 from shared.memory.words import Token
@@ -22,27 +23,47 @@ class Lack(NamedTuple):
 
 
 class Residue:
-    """Statements by what they are about."""
+    """Statements by what they are about. Indexes are made when asked for: most drafts repeat most lines."""
 
     def __init__(self, found: Sequence[Clause], *, loose: bool) -> None:
         self.loose = loose
-        self.statements = statements(found)
-        self.denials = denial.Denials(found) if loose else None
-        self.words = {token.norm for clause in found for token in clause.tokens}
-        self.forms: dict[str, set[int]] = {}
+        self.statements = Statements(found)
+        self.clauses = found
         self.verbatim: dict[tuple[str, ...], list[int]] = {}
-        self.names: dict[str, set[str]] = {}
-        lower: set[str] = set()
+        for at, clause in enumerate(found):
+            self.verbatim.setdefault(tuple(token.norm for token in clause.tokens), []).append(at)
+
+    @cached_property
+    def denials(self) -> denial.Denials | None:
+        """Only where words are left, and no statements."""
+        return denial.Denials(self.clauses) if self.loose else None
+
+    @cached_property
+    def words(self) -> set[str]:
+        """Every word as it stands."""
+        return {token.norm for clause in self.clauses for token in clause.tokens}
+
+    @cached_property
+    def forms(self) -> dict[str, set[int]]:
+        """Where each form of a word with content stands."""
+        found: dict[str, set[int]] = {}
         for at, statement in enumerate(self.statements):
-            self.verbatim.setdefault(statement.words, []).append(at)
+            for form in statement.content:
+                found.setdefault(form, set()).add(at)
+        return found
+
+    @cached_property
+    def names(self) -> dict[str, set[str]]:
+        """Forms that are only ever names, with the names."""
+        found: dict[str, set[str]] = {}
+        lower: set[str] = set()
+        for statement in self.statements:
             for form, token in statement.content.items():
-                self.forms.setdefault(form, set()).add(at)
                 if token.surface[0].isupper() and not token.tag:
-                    self.names.setdefault(form, set()).add(token.norm)
+                    found.setdefault(form, set()).add(token.norm)
                 else:
                     lower.add(form)
-        for form in lower:
-            self.names.pop(form, None)
+        return {form: names for form, names in found.items() if form not in lower}
 
     def meanings(self, form: str) -> tuple[str, ...]:
         """The form itself, and what the residue says instead of it."""

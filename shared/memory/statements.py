@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import overload
 
 from shared.memory.direction import Roles, pronoun, roles, subject
 from shared.memory.grammar import BE, DETERMINER, FUNCTION, PREPOSITION, PRONOUN
@@ -50,16 +51,16 @@ class Statement:
     """One clause, read."""
 
     __slots__ = (
+        "_before",
+        "_subject",
         "clause",
         "condition",
         "content",
         "denied",
         "opening",
-        "own",
         "pairs",
         "qualifiers",
         "roles_",
-        "subject",
         "things",
         "units",
     )
@@ -77,7 +78,8 @@ class Statement:
         self.condition = _CONDITIONS.get(word, "") if clause.joint or word in ("if", "unless", "when") else ""
         self._read()
         self.roles_: Roles | None = None
-        self.subject = self._subject(before)
+        self._before = before if clause.joint in SHARING else None
+        self._subject: frozenset[str] | None = None
 
     @property
     def roles(self) -> Roles:
@@ -124,13 +126,19 @@ class Statement:
                 self.content[token.form] = token
             previous = token if contentful(token) or token.numeric else None
 
-    def _subject(self, before: Statement | None) -> frozenset[str]:
+    @property
+    def own(self) -> bool:
+        """True where it says itself who it is about."""
+        return bool(subject(self.clause.tokens, self.clause.label))
+
+    @property
+    def subject(self) -> frozenset[str]:
         """Who it is about; behind "and" with a verb at once, who the clause before is about."""
-        own = subject(self.clause.tokens, self.clause.label)
-        self.own = bool(own)
-        if own or before is None or self.clause.joint not in SHARING:
-            return own
-        return before.subject
+        if self._subject is None:
+            self._subject = subject(self.clause.tokens, self.clause.label)
+            if not self._subject and self._before is not None:
+                self._subject = self._before.subject
+        return self._subject
 
 
 def _counted(behind: Token) -> bool:
@@ -171,9 +179,31 @@ def _behind(tokens: Sequence[Token], at: int) -> Iterator[tuple[str, str]]:
         yield number, f"+{behind.form}"
 
 
-def statements(found: Sequence[Clause]) -> list[Statement]:
-    """Every clause, each knowing who the one before it is about."""
-    made: list[Statement] = []
-    for clause in found:
-        made.append(Statement(clause, made[-1] if made else None))
-    return made
+class Statements(Sequence[Statement]):
+    """Every clause, read when it is looked at; each knows the one before it."""
+
+    def __init__(self, found: Sequence[Clause]) -> None:
+        self._clauses = found
+        self._read: list[Statement | None] = [None] * len(found)
+
+    def __len__(self) -> int:
+        return len(self._clauses)
+
+    @overload
+    def __getitem__(self, at: int) -> Statement: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Statement]: ...
+
+    def __getitem__(self, at: int | slice) -> Statement | list[Statement]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        first = at
+        while self._read[first] is None and first and self._clauses[first].joint in SHARING:
+            first -= 1
+        for one in range(first, at + 1):
+            if self._read[one] is None:
+                self._read[one] = Statement(self._clauses[one], self._read[one - 1] if one else None)
+        made = self._read[at]
+        assert made is not None  # noqa: S101 (the loop above made it)
+        return made

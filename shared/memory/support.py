@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from shared.memory import denial, matching
 from shared.memory.entailment import Reason
 from shared.memory.evidence import Evidence, Phrase
 from shared.memory.residue import PRONOUNS, Lack, Residue
-from shared.memory.statements import SEQUENCE, SHARING, Statement, contentful
+from shared.memory.statements import SEQUENCE, SHARING, Statement, Statements, contentful
 from shared.memory.tokens import Clause, clauses
 
 __all__ = ["Lack", "Residue", "first_lack", "verbatim"]
@@ -22,18 +22,19 @@ def first_lack(
 
     claimed: clauses whose negation an invariant claims; the residue may have lost it.
     """
-    read = _DraftReader(draft)
+    read = Statements(draft)
     repeated = _repeated(draft, read, residue)
     if isinstance(repeated, Lack):
         return repeated
-    covered = {place: set(residue.statements[place].content) for place in repeated.values()}
+    whole = set(repeated.values())
+    covered: dict[int, set[str]] = {}
     leaning: set[int] = set()
     last = -1
     for at, clause in enumerate(draft):
         if at in repeated:
             last = repeated[at]
             continue
-        found = _new(read[at], residue, neighbours, last, covered, claimed=at in claimed)
+        found = _new(read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed)
         if isinstance(found, Lack):
             return found
         if found is None:
@@ -45,10 +46,10 @@ def first_lack(
             if _leans(read[at], residue.statements[place]):
                 leaning.add(place)
         last = found.places[-1]
-    return _dropped(covered, leaning, residue)
+    return _dropped(whole, covered, leaning, residue)
 
 
-def _repeated(draft: Sequence[Clause], read: _DraftReader, residue: Residue) -> dict[int, int] | Lack:
+def _repeated(draft: Sequence[Clause], read: Statements, residue: Residue) -> dict[int, int] | Lack:
     """Clauses that stand word for word in the residue, and where; none more often than there."""
     places: dict[int, int] = {}
     taken: dict[tuple[str, ...], int] = {}
@@ -60,9 +61,7 @@ def _repeated(draft: Sequence[Clause], read: _DraftReader, residue: Residue) -> 
         turn = taken.get(words, 0)
         if turn == len(same):
             return Lack(Reason.TUPLE_SWAPPED, _shown(clause))
-        if residue.statements[same[turn]].clause.joint == clause.joint and _borrows(
-            read, at, residue, same[turn]
-        ):
+        if residue.clauses[same[turn]].joint == clause.joint and _borrows(read, at, residue, same[turn]):
             taken[words] = turn + 1
             places[at] = same[turn]
     return places
@@ -73,7 +72,7 @@ def _new(
     residue: Residue,
     neighbours: Sequence[str],
     last: int,
-    covered: Mapping[int, AbstractSet[str]],
+    said: matching.Said,
     *,
     claimed: bool,
 ) -> matching.Match | Lack | None:
@@ -84,7 +83,7 @@ def _new(
     if residue.loose and not claimed and denial.turned(statement.clause, residue.denials):
         return Lack(Reason.POLARITY_FLIPPED, statement.text())
     if statement.content or statement.clause.denials:
-        return matching.find(statement, residue, last, covered)
+        return matching.find(statement, residue, last, said)
     if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
         return Lack(Reason.UNSUPPORTED_CLAUSE, statement.text())
     return None
@@ -93,27 +92,11 @@ def _new(
 _HARMLESS = frozenset(("again", "too", "same", "other"))
 
 
-class _DraftReader:
-    """Statements of a draft, read when they are looked at: most stand word for word in the residue."""
-
-    def __init__(self, draft: Sequence[Clause]) -> None:
-        self._draft = draft
-        self._read: dict[int, Statement] = {}
-
-    def __getitem__(self, at: int) -> Statement:
-        made = self._read.get(at)
-        if made is None:
-            before = self[at - 1] if at and self._draft[at].joint else None
-            made = self._read[at] = Statement(self._draft[at], before)
-        return made
-
-
-def _borrows(read: _DraftReader, at: int, residue: Residue, place: int) -> bool:
+def _borrows(read: Statements, at: int, residue: Residue, place: int) -> bool:
     """A clause that has its subject from the one before it must have the right one."""
-    there = residue.statements[place]
-    if there.clause.joint not in SHARING or there.own:
+    if residue.clauses[place].joint not in SHARING or residue.statements[place].own:
         return True
-    return read[at].subject == there.subject
+    return read[at].subject == residue.statements[place].subject
 
 
 def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) -> Lack | None:
@@ -147,29 +130,36 @@ def _shown(clause: Clause) -> str:
     return " ".join(token.surface for token in clause.tokens)
 
 
-def _dropped(covered: dict[int, set[str]], leaning: set[int], residue: Residue) -> Lack | None:
+def _dropped(
+    whole: set[int], covered: dict[int, set[str]], leaning: set[int], residue: Residue
+) -> Lack | None:
     """A statement that the draft makes without all its words, or without its condition."""
     for place, said in covered.items():
         there = residue.statements[place]
         missing = [form for form in there.content if form not in said]
         if missing and not all(form in there.subject and place in leaning for form in missing):
             return Lack(Reason.PART_DROPPED, there.content[missing[0]].surface)
-        for other in _conditions(residue.statements, place):
-            if other not in covered:
+    for place in (*covered, *whole):
+        for other in _conditions(residue, place):
+            if other not in covered and other not in whole:
                 return Lack(Reason.CONDITION_CHANGED, residue.statements[other].text())
     return None
 
 
-def _conditions(found: Sequence[Statement], place: int) -> Iterator[int]:
+def _conditions(residue: Residue, place: int) -> Iterator[int]:
     """Clauses of the same sentence that say when this one holds."""
+    found, clauses_there = residue.statements, residue.clauses
+    behind = place + 1
+    tied = bool(clauses_there[place].joint)
+    if not tied and not (behind < len(found) and clauses_there[behind].joint):
+        return  # a sentence of one clause
     if found[place].condition:
         return
-    behind = place + 1
-    while behind < len(found) and found[behind].clause.joint:
+    while behind < len(found) and clauses_there[behind].joint:
         if found[behind].condition:
             yield behind
         behind += 1
-    if place and found[place].clause.joint and found[place - 1].condition:
+    if place and tied and found[place - 1].condition:
         yield place - 1
 
 

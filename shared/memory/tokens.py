@@ -33,8 +33,8 @@ from shared.memory.words import (
 )
 
 __all__ = [
-    "INVISIBLE", "Clause", "Place", "Token", "canonical", "clauses", "clauses_at", "denials_by_clause",
-    "denies", "located", "negates", "norm", "numeric", "punctuation",
+    "INVISIBLE", "Clause", "Place", "Token", "canonical", "clauses", "clauses_at", "clauses_by_line",
+    "denials_by_clause",    "denies", "located", "negates", "norm", "numeric", "punctuation",
 ]  # fmt: skip
 
 # Han and kana carry no spaces: one character, one token.
@@ -55,6 +55,7 @@ _TOKEN = re.compile(
     r"|[^\s]",
 )
 _LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]")
+_LEANING_LINE = re.compile(r"\n\s*(?:in|on|inside)\s+(?:it|them)\b", re.IGNORECASE)
 _ENDS = frozenset(".!?;。")
 _PLACES = frozenset({"in", "on", "inside"})
 _IT = frozenset({"it", "them"})
@@ -93,6 +94,20 @@ def clauses(text: str) -> list[Clause]:
     """Clauses of any text, in order."""
     text = canonical(text)
     return clauses_at(text, located(text))
+
+
+def clauses_by_line(text: str, known: dict[str, list[Clause]]) -> list[Clause]:
+    """The same, line by line: a line that was read before is not read again."""
+    text = canonical(text)
+    if _LEANING_LINE.search(text):
+        return clauses(text)
+    found: list[Clause] = []
+    for line in text.split("\n"):
+        read = known.get(line)
+        if read is None:
+            read = known[line] = clauses_at(line, located(line))
+        found.extend(read)
+    return found
 
 
 def clauses_at(text: str, places: Sequence[Place]) -> list[Clause]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from shared.memory.grammar import DETERMINER, PHRASE, PHRASES, VERB
+from shared.memory.grammar import DETERMINER, PHRASE, PHRASE_STARTS, PHRASES, VERB
 from shared.memory.lexicon import NUMBERS, UNITS
 from shared.memory.words import Token, word_token
 
@@ -288,6 +288,8 @@ def _weekday(tokens: Sequence[Token], at: int, out: list[Token]) -> _Made:
 
 
 def _phrase(tokens: Sequence[Token], at: int, out: list[Token]) -> _Made:
+    if at + 1 == len(tokens) or (tokens[at].form, tokens[at + 1].form) not in PHRASE_STARTS:
+        return _NOTHING
     for said, meant in PHRASES.get(tokens[at].form, ()):
         behind = tokens[at + 1 : at + len(said)]
         if len(behind) == len(said) - 1 and all(

@@ -271,6 +271,7 @@ with the help of:using|in front of:before-place|time of day:time
 
 def _stem_regular(word: str) -> str:
     """Without a regular ending, a silent e or a doubled consonant: equal for all regular forms of a word."""
+    whole = word
     if word.endswith("ings"):
         word = word[:-1]
     size = len(word)
@@ -291,7 +292,10 @@ def _stem_regular(word: str) -> str:
         word = word[:-3]
     if len(word) > 3 and word.endswith("e") and word not in _KEEPS_E:
         word = word[:-1]
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiou":
+    # Only where an ending is gone ("planned"), or where verbs end so ("call", "pass", "add").
+    doubled = len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiou"
+    ended = not whole.startswith(word) or whole[len(word) :] not in ("", "s", "e")
+    if doubled and (ended or word[-1] in "lsfzd"):
         word = word[:-1]
     return word
 
