@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -39,8 +40,12 @@ def remember(edge: Edge, texts: tuple[str, ...] = TEXTS) -> None:
 
 
 def codes(edge: Edge) -> dict[int, bytes]:
-    """The vectors on disk; the daemon must be stopped."""
-    with closing(sqlite3.connect(f"file:{edge.memory / 'store.db'}?mode=ro", uri=True)) as database:
+    """The vectors on disk."""
+    return codes_in(edge.memory)
+
+
+def codes_in(memory: Path) -> dict[int, bytes]:
+    with closing(sqlite3.connect(f"file:{memory / 'store.db'}?mode=ro", uri=True)) as database:
         return dict(database.execute("SELECT number, code FROM vector"))
 
 
@@ -207,13 +212,15 @@ def test_reembed_needs_a_model_and_a_store(tmp_path: Path) -> None:
 def test_reembed_survives_kill_9_and_ends_as_if_undisturbed(tmp_path: Path) -> None:
     make_embedder(tmp_path / "models" / "tiny")
     make_embedder(tmp_path / "models" / "wide", width=128, name="wide")
-    texts = tuple(f"{TEXTS[number % 4]} the {number} th mug" for number in range(700))
-    with running_edge(tmp_path, {**tables(tmp_path), "memory": {"provision_bytes": 2**22}}) as edge:
+    # So long that two fill a step: forty commits in which to be killed.
+    texts = tuple(f"{TEXTS[number % 4]} mug {number} " * 1200 for number in range(80))
+    with running_edge(tmp_path, {**tables(tmp_path), "memory": {"provision_bytes": 2**25}}) as edge:
         remember(edge, texts)
         with edge.client() as client:
             client.settle()
         edge.daemon.stop()
-        for _ in range(3):
+        shutil.copytree(edge.memory, tmp_path / "undisturbed" / "memory")
+        for _ in range(2):
             _kill_after_a_step(edge, tmp_path)
             held = codes(edge)
             assert {len(code) for code in held.values()} <= {16}
@@ -224,10 +231,9 @@ def test_reembed_survives_kill_9_and_ends_as_if_undisturbed(tmp_path: Path) -> N
         resumed = codes(edge)
         assert len(resumed) == len(texts)
         assert half.items() <= resumed.items()
-        # Undisturbed: there and back again.
-        assert _reembed(edge, tmp_path, "tiny").returncode == 0
-        assert _reembed(edge, tmp_path, "wide").returncode == 0
-        assert codes(edge) == resumed
+        copy = ["--data-dir", str(tmp_path / "undisturbed"), "--set", f"tenant={edge.tenant}"]
+        assert _run(["reembed", *copy, *_model(tmp_path, "wide")]).returncode == 0
+        assert codes_in(tmp_path / "undisturbed" / "memory") == resumed
 
 
 def _holds(edge: Edge) -> None:
