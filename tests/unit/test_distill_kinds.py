@@ -121,6 +121,25 @@ def test_every_claim_of_any_text_is_entailed_by_it(noise: str, text: str, at: in
     assert not list(gate.failures(trace, levelled.invariants, Evidence(clauses(mixed))))
 
 
+_SAID = st.tuples(
+    st.sampled_from(["Ana", "Bo", "The crew"]),
+    st.sampled_from(["moved", "never moved", "did not refuse and not move", "sold"]),
+    st.sampled_from(["mug 3", "lamp 3", "seven lamps", "mug 12"]),
+    st.sampled_from(["to shelf 1.", "on 8 May 2023!", "on 2023-05-08;", "to lamp 3, not to shelf 1."]),
+)
+
+
+@given(st.lists(_SAID, min_size=1, max_size=6), st.sampled_from([0.08, 0.3, 1.0]))
+@settings(max_examples=150, deadline=None)
+def test_nothing_is_claimed_that_the_text_takes_back(said: list[tuple[str, ...]], share: float) -> None:
+    """The same few things over and over, now one way and now the other: relations contradict each other."""
+    text = " ".join(" ".join(parts) for parts in said)
+    ladder = Ladder("one", 99, (RungSpec(Rung.TRACE, share, 0.4, 320.0, True),), 0.0)
+    levelled = DISTILLER.distil(text, ladder)
+    trace = spans.whole(levelled, 1).trace
+    assert not list(gate.failures(trace, levelled.invariants, Evidence(clauses(text))))
+
+
 @pytest.mark.parametrize(
     ("text", "rung", "words"),
     [
