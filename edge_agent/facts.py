@@ -44,15 +44,16 @@ def find_invariants(
     spans: list[Invariant] = []
     relations: list[Invariant] = []
     read: dict[int, Clause] = {}
+    parts: dict[int, tuple[str, ...]] = {}
     for number, members in groupby(keyed, key=lambda pair: found.clause[pair[1]]):
         own = _clause(text, places, number)
         if own is not None:
             read[number] = own
             # Its own clause says a single span, with its own sign; no other clause can take that back.
-            group = _standing(list(members), texts, own)
+            group = _standing(list(members), found, places, looks, texts, own, parts)
             _claim(group, _signs(own.denials), found, lines, spans, relations)
     if any(len(claim.spans) > 1 for claim in relations):
-        others = _telling(places, looks, _members(relations, texts, found, trace))
+        others = _telling(places, looks, _members(relations, parts, found, trace))
         if others is not None:
             told = {number: _clause(text, places, number) for number in others - read.keys()}
             clauses_told = [clause for _, clause in sorted((told | read).items()) if clause is not None]
@@ -112,42 +113,59 @@ def _number(place: Place) -> int:
 
 
 def _standing(
-    group: Sequence[tuple[int, int]], texts: Sequence[str], clause: Clause
+    group: Sequence[tuple[int, int]],
+    found: Atoms,
+    places: Sequence[Place],
+    looks: Sequence[Look],
+    texts: Sequence[str],
+    clause: Clause,
+    phrases: dict[int, tuple[str, ...]],
 ) -> list[tuple[int, int]]:
-    """Those of a clause's atoms whose phrases are runs of its forms, one behind the other."""
+    """Those of a clause's atoms whose phrases are runs of its forms, in order. Notes the phrases."""
     forms = [token.form for token in clause.tokens]
-    places: dict[str, list[int]] = {}
+    where: dict[str, list[int]] = {}
     for at, word in enumerate(forms):
-        places.setdefault(word, []).append(at)
+        where.setdefault(word, []).append(at)
     standing: list[tuple[int, int]] = []
     free = 0
     for index, row in group:
-        parts = Phrase.of(texts[index]).parts
-        part = parts[0] if len(parts) == 1 else ()
-        starts = places.get(part[0], []) if part else []
+        token = found.token[row]
+        word = looks[token][0]
+        if places[token][1] == found.end[row] and word.isalpha() and not special(word):
+            part: tuple[str, ...] = (
+                form(word),
+            )  # what Phrase.of says of one word that is no part of a value
+        else:
+            parts = Phrase.of(texts[index]).parts
+            part = parts[0] if len(parts) == 1 else ()
+        starts = where.get(part[0], []) if part else []
         first = bisect_left(starts, free)
         for start in starts[first : first + _MOST_TRIED]:
             if tuple(forms[start : start + len(part)]) == part:
                 standing.append((index, row))
+                phrases[index] = part
                 free = start + len(part)
                 break
     return standing
 
 
 def _members(
-    relations: Iterable[Invariant], texts: Sequence[str], found: Atoms, trace: Sequence[int]
-) -> dict[int, set[str]]:
+    relations: Iterable[Invariant],
+    phrases: Mapping[int, tuple[str, ...]],
+    found: Atoms,
+    trace: Sequence[int],
+) -> dict[int, set[tuple[str, ...]]]:
     """What each clause's relations tie together."""
-    members: dict[int, set[str]] = {}
+    members: dict[int, set[tuple[str, ...]]] = {}
     for claim in relations:
         if len(claim.spans) > 1:
             clause = found.clause[trace[claim.spans[0]]]
-            members.setdefault(clause, set()).update(texts[at] for at in claim.spans)
+            members.setdefault(clause, set()).update(phrases[at] for at in claim.spans)
     return members
 
 
 def _telling(
-    places: Sequence[Place], looks: Sequence[Look], members: Mapping[int, Collection[str]]
+    places: Sequence[Place], looks: Sequence[Look], members: Mapping[int, Collection[tuple[str, ...]]]
 ) -> set[int] | None:
     """Numbers of the clauses that can speak for or against relations beside their own; None where none can.
 
@@ -162,10 +180,10 @@ def _telling(
     for number, tied in members.items():
         words = set()
         for member in tied:
-            plain = [word for part in Phrase.of(member).parts for word in part if word in counts]
+            plain = [word for word in member if word in counts]
             # A date or a number may stand elsewhere in another dress.
             valued = valued or not plain
-            words.add(min(plain, key=counts.__getitem__) if plain else member)
+            words.add(min(plain, key=counts.__getitem__) if plain else " ".join(member))
         alike = alike or len(words) < len(tied)
         for word in words:
             rare.setdefault(word, set()).add(number)
