@@ -18,7 +18,7 @@ find_python = $(shell ls -d $(HOME)/.pyenv/versions/$(1).*/bin/python 2>/dev/nul
 PYTHON_310 = $(call find_python,3.10)
 PYTHON_312 = $(call find_python,3.12)
 # Two workers: the suite has two cores.
-PYTEST := -m pytest -W error -n 2 --dist worksteal
+PYTEST := -m pytest -W error -rs -n 2 --dist worksteal
 PORTABLE_TESTS := tests/unit tests/wire tests/stateful
 
 .PHONY: help venv demo test check test-py310 test-py312 bench-sweep bench-recall test-models bench-gate soak-crash lock clean
