@@ -90,14 +90,15 @@ def read(tokens: tuple[Token, ...], label: int) -> tuple[Roles, frozenset[str]]:
         elif bits & PREPOSITION and token.norm not in ("up", "down", "out", "off"):
             infinitive = token.norm == "to" and at + 1 < len(tokens) and tokens[at + 1].tag & VERB
             preposition, filled = "" if infinitive else _SAME.get(token.norm, token.norm), False
+            previous = None
         elif bits & DETERMINER or bits & JOINT:
             if filled and not bits & JOINT:
                 preposition = ""
             previous = None
         elif bits & PRONOUN or _content(token):
-            if preposition and filled and _breaks(previous, token):
-                preposition = ""
             before = verb < 0 or at < subject_end
+            if preposition and filled and _breaks(previous, token, before=before):
+                preposition = ""
             counted = token.numeric and previous is not None and not previous.numeric  # "drawer 3"
             role = (
                 "T" if counted else _role(token, preposition, before=before, verb=verb >= 0, passive=passive)
@@ -126,7 +127,7 @@ def _content(token: Token) -> bool:
     return not (token.tag & (FUNCTION | BE | FINITE) and not token.tag & VERB) and not negates(token.norm)
 
 
-def _breaks(previous: Token | None, token: Token) -> bool:
+def _breaks(previous: Token | None, token: Token, *, before: bool) -> bool:
     """A new noun phrase without an article: "on Monday Ana", "at the lake Elena", "in 2019 birds"."""
     if previous is None:
         return False
@@ -139,7 +140,7 @@ def _breaks(previous: Token | None, token: Token) -> bool:
         return not (token.numeric or token.form in WEEKDAYS or token.form in _TIMES)
     if previous.numeric:
         return token.surface[0].isupper()
-    return previous.surface.islower() and token.surface[0].isupper() and len(token.surface) > 1
+    return before and previous.surface.islower() and token.surface[0].isupper() and len(token.surface) > 1
 
 
 def _role(token: Token, preposition: str, *, before: bool, verb: bool, passive: bool) -> str:
@@ -228,7 +229,7 @@ def conflict(said: Roles, draft: Roles, *, loose: bool = False) -> str | None:
 
 
 def _meet(one: str, other: str, *, loose: bool) -> bool:
-    if one == other or one in "TV" or other in "TV":
+    if one == other or one in "TV" or other in "TV" or {one, other} == {"by", "S"}:
         return True
     if "L" in (one, other):
         return one in "SN" or other in "SN"

@@ -43,7 +43,10 @@ _UNITS = (
     "gallon gallons ms s sec secs second seconds min mins minute minutes h hr hrs hour hours day days week "
     "weeks month months year years decade decades am pm euro euros dollar dollars cent cents yen rupee "
     "rupees franc francs usd eur gbp chf w watt watts kw kwh v volt volts amp amps j joule joules hz khz "
-    "mhz ghz kb mb gb tb byte bytes bit bits degree degrees celsius fahrenheit times fold"
+    "mhz ghz kb mb gb tb byte bytes bit bits degree degrees newton newtons decibel decibels db hectare "
+    "hectares milligram milligrams centimeter "
+    "centimeters centimetre centimetres millimeter millimeters millimetre millimetres milliliter "
+    "milliliters hp celsius fahrenheit times fold "
 )
 # A contrast starts a claim of its own: "apples but not pears" negates pears only.
 _CONTRASTS = "but however although though whereas while yet"

@@ -171,7 +171,11 @@ def _of_another(statement: Statement, there: Statement) -> bool:
     """ "Ana came and left": the second half is about Ana, whoever it was that left."""
     if statement.own or not statement.subject or not there.subject:
         return False
-    return not there.subject & statement.subject and not (there.subject | statement.subject) & PRONOUNS
+    if there.subject & statement.subject or (there.subject | statement.subject) & PRONOUNS:
+        return False
+    # "the cube was taken by the arm and put away" for "the arm took the cube and put it away"
+    moved = (there.pronouns() - statement.pronouns()) & PRONOUNS
+    return not (moved and there.subject & statement.agents)
 
 
 def _several(there: Statement) -> bool:

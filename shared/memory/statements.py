@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from shared.memory.direction import Roles, pronoun, roles, subject
-from shared.memory.grammar import BE, DETERMINER, FUNCTION, PREPOSITION, PRONOUN
+from shared.memory.grammar import BE, DETERMINER, FUNCTION, PREPOSITION, PRONOUN, VERB
 from shared.memory.lexicon import FUNCTION_WORDS, UNITS
 from shared.memory.tokens import Clause
 from shared.memory.values import WEEKDAYS
@@ -92,6 +92,14 @@ class Statement:
     def words(self) -> tuple[str, ...]:
         return tuple(token.norm for token in self.clause.tokens)
 
+    @property
+    def agents(self) -> frozenset[str]:
+        """Who acts in the clause before, where that is passive."""
+        before = self._before
+        return (
+            frozenset(form for form, some in before.roles.items() if "S" in some) if before else frozenset()
+        )
+
     def text(self) -> str:
         """As it stands, punctuation aside."""
         return " ".join(token.surface for token in self.clause.tokens)
@@ -117,7 +125,8 @@ class Statement:
             elif token.numeric:
                 self.content[token.form] = token
                 if previous is not None:
-                    self.pairs.add((previous.form, token.form))
+                    if not previous.tag & VERB:  # "reported 64": a verb has no number of its own
+                        self.pairs.add((previous.form, token.form))
                     behind = tokens[at + 1] if at + 1 < len(tokens) else None
                     if not previous.numeric and not previous.tag and (behind is None or not _counted(behind)):
                         self.things.add((previous.form, token.form))

@@ -11,6 +11,7 @@ from shared.memory.evidence import Evidence, Phrase
 from shared.memory.residue import PRONOUNS, Lack, Residue
 from shared.memory.statements import SEQUENCE, SHARING, Statement, Statements, contentful
 from shared.memory.tokens import Clause, clauses
+from shared.memory.vocabulary import KNOWN_WORDS, SYNONYMS
 
 __all__ = ["Lack", "Residue", "first_lack", "verbatim"]
 
@@ -108,7 +109,9 @@ def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) 
             return Lack(Reason.NEIGHBOUR_FACT, token.surface)
         if token.numeric:
             return Lack(Reason.UNSUPPORTED_NUMBER, token.surface)
-        named = token.surface[:1].isupper() and token is not statement.clause.tokens[0]
+        first = token is statement.clause.tokens[0]
+        ordinary = bool(token.tag) or form in SYNONYMS or token.norm in KNOWN_WORDS
+        named = token.surface[:1].isupper() and not (first and ordinary)
         if named or form in residue.names:
             return Lack(Reason.UNSUPPORTED_NAME, token.surface)
         return Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)

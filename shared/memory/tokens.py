@@ -57,6 +57,7 @@ _TOKEN = re.compile(
 _LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]")
 _LEANING_LINE = re.compile(r"\n\s*(?:in|on|inside)\s+(?:it|them)\b", re.IGNORECASE)
 _ENDS = frozenset(".!?;。")
+_SHORTENED = frozenset({"dr", "mr", "mrs", "ms", "prof", "st", "vs", "approx", "dept", "jr", "sr"})
 _PLACES = frozenset({"in", "on", "inside"})
 _IT = frozenset({"it", "them"})
 _JOINT_WORDS = "and or then because if unless until when whenever while since once so after before where ,"
@@ -130,6 +131,8 @@ def clauses_at(text: str, places: Sequence[Place]) -> list[Clause]:
         if made is not None:
             # Most first words of a phrase ("in order to") stand alone most of the time.
             special = special or made.special or (opens and (current[-1].form, made.form) in PHRASE_STARTS)
+            if made.tag & PRONOUN and opens:
+                special = True  # "gave it back"
             opens = bool(made.tag & PHRASE)
             current.append(made)
     _close(found, current, label, joint, special=special)
@@ -158,7 +161,12 @@ def located(text: str) -> list[Place]:
             clause += not waiting
         places.append((start, end, clause))
         words.append(word)
-        opens = word in _ENDS or (word in ("a.m.", "p.m.") and text[end : end + 2][1:].isupper())
+        opens = (
+            word in _ENDS
+            and not (
+                word == "." and len(words) > 1 and words[-2] in _SHORTENED and text[places[-2][0]].isupper()
+            )
+        ) or (word in ("a.m.", "p.m.") and text[end : end + 2][1:].isupper())
         previous_end = end
     if waiting:
         places[-1] = (*places[-1][:2], clause + 1)

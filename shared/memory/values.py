@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from shared.memory.grammar import DETERMINER, PHRASE, PHRASE_STARTS, PHRASES, VERB
+from shared.memory.grammar import DETERMINER, PHRASE, PHRASE_STARTS, PHRASES, PRONOUN, VERB
 from shared.memory.lexicon import NUMBERS, UNITS
 from shared.memory.words import Token, word_token
 
@@ -288,6 +288,12 @@ def _weekday(tokens: Sequence[Token], at: int, out: list[Token]) -> _Made:
 
 
 def _phrase(tokens: Sequence[Token], at: int, out: list[Token]) -> _Made:
+    if at + 2 < len(tokens) and tokens[at + 1].tag & PRONOUN:
+        # "gave it back"
+        for said, meant in PHRASES.get(tokens[at].form, ()):
+            if said == (tokens[at].form, tokens[at + 2].form) and len(meant) == 1:
+                made = word_token(meant[0])._replace(surface=tokens[at].surface)
+                return [made, tokens[at + 1]], 3
     if at + 1 == len(tokens) or (tokens[at].form, tokens[at + 1].form) not in PHRASE_STARTS:
         return _NOTHING
     for said, meant in PHRASES.get(tokens[at].form, ()):

@@ -255,7 +255,8 @@ as well as:and|as well:also|along with:with|together with:with|in addition to th
 in addition:also|on top of that:also|as well as that:also|besides that:also|what is more:also|
 apart from that:also|at the same time:also|a lot of:many|lots of:many|a number of:several|a couple of:2|
 a pair of:2|a dozen:12|half a dozen:6|two times:twice|2 times:twice|three times:thrice|3 times:thrice|
-per cent:percent|at once:immediately|right away:immediately|straight away:immediately|at present:now|
+per cent:percent|
+with no:without|at once:immediately|right away:immediately|straight away:immediately|at present:now|
 at the moment:now|as long as:if|provided that:if|on condition that:if|in case:if|in the event that:if|
 except if:unless|only if:only if|has to:must|have to:must|had to:must|needs to:must|is required to:must|
 are required to:must|is obliged to:must|is able to:can|are able to:can|was able to:could|

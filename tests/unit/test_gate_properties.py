@@ -289,7 +289,7 @@ WORDS = Ladder(
         RungSpec(Rung.TRACE, 0.5, 0.4, 320, True),
     ), 0,
 )  # fmt: skip
-TRANSCRIPTS = 200
+TRANSCRIPTS = 50
 
 
 @cache
