@@ -292,8 +292,8 @@ def _phrase(tokens: Sequence[Token], at: int, out: list[Token]) -> _Made:
         # "gave it back"
         for said, meant in PHRASES.get(tokens[at].form, ()):
             if said == (tokens[at].form, tokens[at + 2].form) and len(meant) == 1:
-                made = word_token(meant[0])._replace(surface=tokens[at].surface)
-                return [made, tokens[at + 1]], 3
+                verb = word_token(meant[0])._replace(surface=tokens[at].surface)
+                return [verb, tokens[at + 1]], 3
     if at + 1 == len(tokens) or (tokens[at].form, tokens[at + 1].form) not in PHRASE_STARTS:
         return _NOTHING
     for said, meant in PHRASES.get(tokens[at].form, ()):

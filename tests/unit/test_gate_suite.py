@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,9 @@ PAIRS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [cases.exact_cases, cases.lossy_cases])
-def test_a_sample_of_every_kind_stays_within_the_bounds(make: object) -> None:
+def test_a_sample_of_every_kind_stays_within_the_bounds(
+    make: Callable[[int, int], Iterator[cases.Case]],
+) -> None:
     per_kind = PER_KIND if make is cases.exact_cases else 3 * PER_KIND
     results = runner.run(make(SEED, per_kind))
     for admit, most_of_all, most_of_a_kind in ((False, 0.005, 1), (True, 0.05, 3)):
