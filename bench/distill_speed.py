@@ -15,7 +15,7 @@ from edge_agent.distill import PlainDistiller
 from shared.memory.model import LADDERS
 
 ROUNDS = 5
-_ODD_BYTES = 200_000
+_ODD_BYTES = 60_000
 _LONG_BYTES = 5_000_000
 _LADDER = LADDERS["product"]
 
