@@ -64,13 +64,13 @@ _TELLING_WORDS = (
 )
 _TELLING = frozenset(_TELLING_WORDS.split())
 _TELLING_STEMS = ("succe", "fail")
-_MOST_LOOKS = 16_384
+MOST_LOOKS = 16_384
 _looks: dict[str, Look] = {}
 
 
 def looks_of(text: str, places: Sequence[Place]) -> list[Look]:
     """How each token looks by itself; what was seen before is remembered, up to a bound."""
-    if len(_looks) > _MOST_LOOKS:
+    if len(_looks) >= MOST_LOOKS:
         _looks.clear()
     seen = _looks.get
     return [seen(text[start:end]) or _look(text[start:end]) for start, end, _ in places]
@@ -86,9 +86,14 @@ def _look(surface: str) -> Look:
     if size > length and length <= _SHORT_WORD and inside is AtomClass.WORD:
         value += weights.SHORT  # no table knows the small words of this script, but they are short
     look = word, inside, opening, size, group, value, word in _TELLING or word.startswith(_TELLING_STEMS)
-    if len(surface) <= LONGEST_TOKEN:
+    if len(surface) <= LONGEST_TOKEN and len(_looks) < MOST_LOOKS:
         _looks[surface] = look
     return look
+
+
+def remembered() -> int:
+    """How many looks are remembered now."""
+    return len(_looks)
 
 
 def commonness(surface: str, word: str, kind: AtomClass) -> int:

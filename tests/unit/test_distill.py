@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from edge_agent import looks
 from edge_agent.distill import PlainDistiller, sentences
 from shared.memory import spans
 from shared.memory.invariants import InvariantType
@@ -233,3 +234,12 @@ def test_the_cost_is_linear(unit: str) -> None:
     small, large = unit * (1_600 // len(unit)), unit * (6_400 // len(unit))
     DISTILLER.distil(small, PRODUCT)
     assert lines_run(large) < 6 * lines_run(small)
+
+
+def test_the_memory_of_words_is_bounded() -> None:
+    DISTILLER.distil(" ".join(f"w{number:x}y" for number in range(20_000)), PRODUCT)
+    assert looks.remembered() <= looks.MOST_LOOKS
+    text = "Ana keeps 12 jars of fig jam."
+    before = DISTILLER.distil(text, PRODUCT)
+    DISTILLER.distil(" ".join(f"w{number:x}z" for number in range(20_000)), PRODUCT)
+    assert DISTILLER.distil(text, PRODUCT) == before
