@@ -40,7 +40,7 @@ _JOINTS = "and or then because if unless until when whenever while since once so
 _CONDITIONS = "if unless when whenever until while because once only except"
 _ADVERBS = "not never also still just already always often only then now again soon been being once usually"
 
-_NOUN_TOO = "works plans orders plants stores shops parts trips tests rooms parcels files prints"
+_NOUN_TOO = "plans orders plants stores shops parts trips tests rooms parcels files prints"
 
 
 def _classes() -> dict[str, int]:

@@ -183,7 +183,8 @@ def _behind(tokens: Sequence[Token], at: int) -> Iterator[tuple[str, str]]:
         return
     if (not behind.numeric and behind.norm in UNITS) or behind.form in UNITS:
         yield number, behind.form
-        behind = tokens[at + 2] if at + 2 < len(tokens) else None
+        led = at + 2 < len(tokens) and bool(tokens[at + 2].tag & PREPOSITION)  # "12 francs for adults"
+        behind = tokens[at + 2 + led] if at + 2 + led < len(tokens) else None
     if behind is not None and contentful(behind) and not behind.numeric and behind.form not in WEEKDAYS:
         yield number, f"+{behind.form}"
 
