@@ -32,7 +32,12 @@ def number(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
     while here < len(tokens):
         word = tokens[here].norm
         small, tens = _small(tokens[here], first=here == at), _tens(word)
-        if word in _SCALES and current > 0 and not tokens[at].surface[0].isdigit():
+        if (
+            word in _SCALES
+            and 0 < current < (100 if word == "hundred" else 1000)
+            and total < 10**12
+            and not tokens[at].surface[0].isdigit()
+        ):
             scale = _SCALES[word]
             total, current = (total, current * 100) if scale == 100 else (total + current * scale, 0)
         elif tens and (current < 0 or current % 100 == 0):

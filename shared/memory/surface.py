@@ -119,7 +119,9 @@ def wrapped(draft: str, rendered: str, *, lossy: bool = False) -> str:
     for pattern in (_MARKUP, _LABEL, _TALK):
         for match in pattern.finditer(draft):
             piece = match[0].strip()
-            line = draft[draft.rfind("\n", 0, match.start() + 1) + 1 :].split("\n", 1)[0].strip()
+            start = draft.rfind("\n", 0, match.start() + 1) + 1
+            end = draft.find("\n", max(start, match.start() + 1))
+            line = draft[start : end if end >= 0 else len(draft)].strip()
             if lossy and piece[0] == ">":
                 if match.start() == 0 and draft.count("\n>") == 0:
                     return piece[:40]

@@ -100,6 +100,29 @@ def test_a_draft_without_end_is_not_read() -> None:
     assert verdict.reason == Reason.TOO_LONG
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "two hundred ",
+        "two million ",
+        "8 May ",
+        "pick it up ",
+        "and ran ",
+        "a, ",
+        "9",
+        "\n> go",
+        "[",
+        "not ",
+        f"{KEY} ",
+    ],
+)
+def test_a_draft_that_repeats_itself_is_rejected_and_costs_no_more_than_its_length(unit: str) -> None:
+    base = cases.exact_base(f"> go\n{KEY}")
+    draft = (unit * 40_000)[:40_000]
+    gate.judge(base, draft, strict=False)  # to say it twice is no contradiction on paper
+    assert not gate.judge(base, draft).admitted
+
+
 @given(st.sampled_from([text for text, admitted in PAIRS if admitted]), st.data())
 @settings(max_examples=60)
 def test_any_other_digit_and_any_stranger_is_rejected(draft: str, data: st.DataObject) -> None:
