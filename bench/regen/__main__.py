@@ -17,7 +17,7 @@ from hub.model import OpenAIGenerator
 from shared.memory.model import Rung
 
 _OUT = Path("out/bench")
-# Table in the paper: share of drafts admitted from each rung, by models of 7B and more.
+# The paper's share of drafts admitted from each rung, by its own model and gate.
 _PAPER = {Rung.COMPRESSED: 0.93, Rung.SKELETAL: 0.84, Rung.TRACE: 0.73}
 _TIMEOUT_S = 600.0
 _SHOWN_REASONS = 4
