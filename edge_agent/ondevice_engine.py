@@ -17,9 +17,9 @@ from shared.ports import Clock
 PACKAGE = "onnxruntime_genai"
 INSTALL = "pip install 'crystalmem[ondevice]'"
 # A recall waits for one chunk at most: 100 ms are promised, the rest is for the way there and a busy core.
-_CHUNK_NS = 60_000_000
-# Fewer tokens at once take hardly less time than these, and a busy core would make every chunk small.
-_LEAST_CHUNK_TOKENS = 4
+_CHUNK_NS = 40_000_000
+# On a busy core chunks go down to one token: slower to read, but the recall comes first.
+_LEAST_CHUNK_TOKENS = 1
 _MOST_CHUNK_TOKENS = 64
 # Text of a memory must not look like the marks that tell the model who speaks.
 _MARK, _UNMARKED = "<|", "< |"
