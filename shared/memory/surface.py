@@ -43,7 +43,7 @@ _ALIKE = {
     "ԛ": "q", "ԝ": "w", "в": "b", "н": "h", "к": "k", "м": "m", "т": "t", "г": "r", "п": "n", "ь": "b",
     "α": "a", "ο": "o",
     "ε": "e", "ι": "i", "κ": "k", "ν": "v", "ρ": "p", "τ": "t", "υ": "u", "χ": "x", "β": "b", "η": "h",
-    "μ": "m", "ζ": "z",
+    "ζ": "z",
     "ı": "i", "ɑ": "a", "ɡ": "g", "ł": "l", "օ": "o", "ո": "n", "ս": "u", "հ": "h", "ց": "g", "զ": "q",
     "ӏ": "l", "ǃ": "!", "γ": "y",
 }  # fmt: skip
@@ -101,7 +101,7 @@ def disguised(draft: str, rendered: str) -> str:
         if word.isascii() or word in shown or not _ALIKE_LETTERS.search(word):
             continue
         bare = word.translate(_TABLE)
-        if bare in plain or bare.isascii() or _mixed(word):
+        if bare in plain or _mixed(word):
             return word
     return ""
 
