@@ -182,7 +182,7 @@ def _telling(
         for member in tied:
             plain = [word for word in member if word in counts]
             # A date or a number may stand elsewhere in another dress.
-            valued = valued or not plain
+            valued = valued or len(plain) < len(member)
             words.add(min(plain, key=counts.__getitem__) if plain else " ".join(member))
         alike = alike or len(words) < len(tied)
         for word in words:
