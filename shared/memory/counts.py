@@ -31,7 +31,7 @@ def number(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
     here, total, current = at, 0, -1
     while here < len(tokens):
         word = tokens[here].norm
-        small, tens = _small(tokens[here], first=here == at), _tens(word)
+        small, round_ = _small(tokens[here], first=here == at), tens(word)
         if (
             word in _SCALES
             and 0 < current < (100 if word == "hundred" else 1000)
@@ -40,8 +40,8 @@ def number(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
         ):
             scale = _SCALES[word]
             total, current = (total, current * 100) if scale == 100 else (total + current * scale, 0)
-        elif tens and (current < 0 or current % 100 == 0):
-            current = max(current, 0) + tens
+        elif round_ and (current < 0 or current % 100 == 0):
+            current = max(current, 0) + round_
         elif small >= 0 and (current < 0 or current % 100 == 0 or (current % 10 == 0 and 0 < small < 10)):
             current = max(current, 0) + small
         elif not (
@@ -65,7 +65,8 @@ def _small(token: Token, *, first: bool) -> int:
     return int(token.norm) if first or not token.surface[0].isdigit() else -1
 
 
-def _tens(word: str) -> int:
+def tens(word: str) -> int:
+    """The value of "twenty" or "twenty-five"; 0 for what is none."""
     joined = _WORD_TENS.fullmatch(word) if "-" in word else None
     if joined:
         return _TENS[joined[1]] + _SMALL[joined[2]] if joined[2] in _SMALL else 0
@@ -75,7 +76,7 @@ def _tens(word: str) -> int:
 def _more(tokens: Sequence[Token], at: int) -> bool:
     if at >= len(tokens):
         return False
-    return _small(tokens[at], first=False) >= 0 or _tens(tokens[at].norm) > 0
+    return _small(tokens[at], first=False) >= 0 or tens(tokens[at].norm) > 0
 
 
 def _one_thing(tokens: Sequence[Token], at: int, out: list[Token]) -> bool:

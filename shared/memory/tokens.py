@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from shared.memory.grammar import (
@@ -29,7 +31,7 @@ from shared.memory.words import (
     norm,
     numeric,
     punctuation,
-    token,
+    tokens_of,
 )
 
 __all__ = [
@@ -54,7 +56,7 @@ _TOKEN = re.compile(
     rf"|[{_IDEOGRAPH}]"
     r"|[^\s]",
 )
-_LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]")
+_LINE_BREAK = re.compile(r"[\n\r\u2028\u2029]+")
 _LEANING_LINE = re.compile(r"\n\s*(?:in|on|inside)\s+(?:it|them)\b", re.IGNORECASE)
 _ENDS = frozenset(".!?;。")
 _SHORTENED = frozenset({"dr", "mr", "mrs", "ms", "prof", "st", "vs", "approx", "dept", "jr", "sr"})
@@ -62,9 +64,13 @@ _PLACES = frozenset({"in", "on", "inside"})
 _IT = frozenset({"it", "them"})
 _JOINT_WORDS = "and or then because if unless until when whenever while since once so after before where ,"
 _JOINTS = frozenset(_JOINT_WORDS.split())
+_HALVES = frozenset({"a.m.", "p.m."})
+_TURNS = _ENDS | _JOINTS | _HALVES | CONTRASTS
 _LONGEST_LABEL = 3
 _LOOK_BACK = 24
 _LOOK_AHEAD = 8  # a subject is short
+
+_number = itemgetter(2)  # of a place, its clause's
 
 Place = tuple[int, int, int]
 """Start and end offset of a token, and the number of its clause."""
@@ -114,95 +120,96 @@ def clauses_by_line(text: str, known: dict[str, list[Clause]]) -> list[Clause]:
 def clauses_at(text: str, places: Sequence[Place]) -> list[Clause]:
     """Clauses of canonical text whose tokens are already located."""
     found: list[Clause] = []
-    current: list[Token] = []
-    number = -1
-    special = opens = False
-    joint, label = "", 0
-    for start, end, clause in places:
-        surface = text[start:end]
-        if clause != number:
-            _close(found, current, label, joint, special=special)
-            current, number, special, opens, label = [], clause, False, False, 0
-            word = surface.casefold()
-            joint = word if word in _JOINTS or word in CONTRASTS else ""
-        made = token(surface)
-        if surface == ":" and not label and len(current) <= _LONGEST_LABEL:
-            label = len(current)
-        if made is not None:
-            # Most first words of a phrase ("in order to") stand alone most of the time.
-            special = special or made.special or (opens and (current[-1].form, made.form) in PHRASE_STARTS)
-            if made.tag & PRONOUN and opens:
-                special = True  # "gave it back"
-            opens = bool(made.tag & PHRASE)
-            current.append(made)
-    _close(found, current, label, joint, special=special)
+    for _, members in groupby(places, key=_number):
+        surfaces = [text[start:end] for start, end, _ in members]
+        tokens = tokens_of(surfaces)
+        if not tokens:
+            continue
+        kept = settled(tokens) if _settles(tokens) else tokens
+        label = _label(surfaces) if ":" in surfaces else 0
+        label = label if len(kept) > label else 0
+        word = surfaces[0].casefold()
+        joint = word if word in _JOINTS or word in CONTRASTS else ""
+        found.append(Clause(tuple(kept), sum([token.denies for token in kept]), label, joint))
     return found
 
 
 def located(text: str) -> list[Place]:
     """Every token of `text` as it stands, for whoever cuts the original."""
-    places: list[Place] = []
-    words: list[str] = []
-    clause, previous_end, opens, waiting = 0, 0, False, False
-    for match in _TOKEN.finditer(text):
-        start, end = match.span()
-        word = match[0].casefold()
-        if waiting and word not in _IT:
-            # The place word before did open a clause after all.
-            clause += 1
-            places[-1] = (*places[-1][:2], clause)
-        waiting = False
-        if not opens:
-            blank = start > previous_end and text[previous_end:start] != " "
-            opens = word in CONTRASTS or (blank and _LINE_BREAK.search(text, previous_end, start) is not None)
-        if opens:
-            # "The fridge is open. In it, you see ...": the second sentence goes on about the first's object.
-            waiting = word in _PLACES
-            clause += not waiting
-        places.append((start, end, clause))
-        words.append(word)
-        opens = (
-            word in _ENDS
-            and not (
-                word == "." and len(words) > 1 and words[-2] in _SHORTENED and text[places[-2][0]].isupper()
-            )
-        ) or (word in ("a.m.", "p.m.") and text[end : end + 2][1:].isupper())
-        previous_end = end
-    if waiting:
-        places[-1] = (*places[-1][:2], clause + 1)
-    return _divided(places, words)
+    # Where case changes nothing but the words themselves, the words are found at once in small letters.
+    same = text.isascii() and "://" not in text
+    read = text.lower() if same else text
+    surfaces: list[str] = []
+    lines: list[int] = []
+    for line in _LINE_BREAK.split(read):
+        lines.append(len(surfaces))
+        surfaces += _TOKEN.findall(line)
+    words = surfaces if same else [surface.casefold() for surface in surfaces]
+    starts: list[int] = []
+    ends: list[int] = []
+    find, end = read.find, 0
+    for surface in surfaces:
+        start = find(surface, end)  # nothing but blanks stands before it
+        end = start + len(surface)
+        starts.append(start)
+        ends.append(end)
+    # Few words can open or end a clause: the rest are not looked at one by one.
+    marks = [at for at, word in enumerate(words) if word in _TURNS]
+    numbers: list[int] = []
+    for number, high in enumerate([*_cuts(text, words, marks, starts, lines[1:]), len(words)]):
+        numbers += [number] * (high - len(numbers))
+    return list(zip(starts, ends, numbers, strict=True))
 
 
-def _divided(places: list[Place], words: list[str]) -> list[Place]:
+def _cuts(
+    text: str, words: Sequence[str], marks: Sequence[int], starts: Sequence[int], lines: Sequence[int]
+) -> list[int]:
+    """Tokens that open a clause: behind an end, on a new line, "but" and its like, a second statement."""
+    opened = set(lines)
+    for at in marks:
+        word = words[at]
+        if word in CONTRASTS:
+            opened.add(at)
+        elif word in _ENDS:
+            shortened = word == "." and at and words[at - 1] in _SHORTENED
+            if not (shortened and text[starts[at - 1]].isupper()):
+                opened.add(at + 1)
+        elif word in _HALVES:
+            behind = starts[at] + len(word) + 1
+            if text[behind : behind + 1].isupper():
+                opened.add(at + 1)
+    opened.discard(len(words))
+    # "The fridge is open. In it, you see ...": the second sentence goes on about the first's object.
+    cuts = sorted(
+        at for at in opened if not (words[at] in _PLACES and at + 1 < len(words) and words[at + 1] in _IT)
+    )
+    return _divided(words, marks, cuts)
+
+
+def _divided(words: Sequence[str], marks: Sequence[int], cuts: list[int]) -> list[int]:
     """Clauses cut again where "and", "if", a comma and their like join two statements with a verb each."""
-    cuts = [
-        at for at, word in enumerate(words) if word in _JOINTS and at and places[at - 1][2] == places[at][2]
-    ]
-    added = 0
-    first = -1
-    out = places
-    for index, at in enumerate(cuts):
-        clause = places[at][2]
-        begin = max(0, at - _LOOK_BACK, first)
-        if _joins(words, places, at, begin, clause):
-            if added == 0:
-                out = places[:at]
-            added += 1
-            first = at
-        if added:
-            end = cuts[index + 1] if index + 1 < len(cuts) else len(places)
-            out.extend((start, stop, number + added) for start, stop, number in places[at:end])
+    out = list(cuts)
+    bounds = iter([*cuts, len(words)])
+    low, high, last = 0, next(bounds), 0
+    for at in marks:
+        while at >= high:
+            low, high = high, next(bounds)
+        begin = max(0, at - _LOOK_BACK, last)
+        if at > low and words[at] in _JOINTS and _joins(words, at, begin, low, high):
+            out.append(at)
+            last = at
+    out.sort()
     return out
 
 
-def _joins(words: Sequence[str], places: Sequence[Place], at: int, begin: int, clause: int) -> bool:
-    """True where the joint at `at` has a statement behind it and one before."""
-    if not _stated_behind(words, places, at, clause):
+def _joins(words: Sequence[str], at: int, begin: int, low: int, high: int) -> bool:
+    """True where the joint at `at` has a statement behind it and one before, in its clause low:high."""
+    if not _stated_behind(words, at, high):
         return False
     if tag(words[at]) & CONDITION:
         return True  # "call the doctor if it comes back": an order has no verb that shows
     for back in range(at - 1, begin - 1, -1):
-        if places[back][2] != clause or words[back] in _ENDS:
+        if back < low or words[back] in _ENDS:
             return False
         if _is_verb(words, back, begin):
             return True
@@ -219,45 +226,65 @@ def _is_verb(words: Sequence[str], at: int, begin: int) -> bool:
     return bool(tag(words[at + 1]) & (DETERMINER | PRONOUN)) if at + 1 < len(words) else False
 
 
-def _stated_behind(words: Sequence[str], places: Sequence[Place], at: int, clause: int) -> bool:
+def _stated_behind(words: Sequence[str], at: int, high: int) -> bool:
     """A finite verb, at once behind "and" or behind a short subject."""
-    joint = words[at]
-    before = words[at - 1]
+    joint = before = words[at]
+    led = tag(joint)  # what the word before can do
     subject = fronted = False
-    for here in range(at + 1, min(at + 1 + _LOOK_AHEAD, len(words))):
-        if places[here][2] != clause:
-            return False
+    for here in range(at + 1, min(at + 1 + _LOOK_AHEAD, high)):
         word = words[here]
+        own = bits = tag(word)
         # "9 am", "9 steps": nothing behind a number is a verb
-        counted = words[here - 1][0].isdigit() or words[here - 1].rpartition("-")[2] in COUNTS
-        bits = 0 if counted else tag(word)
-        if bits & VERB and tag(words[here - 1]) & DETERMINER:
+        if bits and (before[0].isdigit() or before.rpartition("-")[2] in COUNTS):
+            bits = 0
+        if bits & VERB and led & DETERMINER:
             bits = 0  # "the lost property"
-        if here == at + 1 and bits & VERB and not bits & FINITE:
-            # "and turn it on": an order behind another one
-            return (
-                joint == "and"
-                and here + 1 < len(words)
-                and bool(tag(words[here + 1]) & (PRONOUN | DETERMINER))
-            )
-        if bits & FINITE or (bits & VERB and tag(words[here - 1]) & PRONOUN):
-            if here == at + 1:
+        if bits & FINITE or (bits & VERB and led & PRONOUN):
+            if here > at + 1:
+                return subject and not (led & PREPOSITION and bits & VERB)
+            if bits & FINITE:
                 # "drawers and plates": a plural behind a plural is no verb
-                return joint in ("and", "or", "then") and not (word.endswith("s") and before.endswith("s"))
-            return subject and not (tag(words[here - 1]) & PREPOSITION and bits & VERB)
+                plural = word.endswith("s") and words[at - 1].endswith("s")
+                return joint in ("and", "or", "then") and not plural
+        if here == at + 1 and bits & VERB:
+            # "and turn it on": an order behind another one
+            behind = tag(words[here + 1]) if here + 1 < len(words) else 0
+            return joint == "and" and bool(behind & (PRONOUN | DETERMINER))
         if word == "," and fronted:
             fronted = False  # "and on the shelf, you see"
-            continue
-        if word in _JOINTS and not (bits & PREPOSITION and not subject):
+        elif word in _JOINTS and not (bits & PREPOSITION and not subject):
             return False
-        if bits & PREPOSITION and not subject:
-            fronted = True
-        subject = subject or bool(bits & PRONOUN) or not bits & (PREPOSITION | JOINT)
+        else:
+            if bits & PREPOSITION and not subject:
+                fronted = True
+            subject = subject or bool(bits & PRONOUN) or not bits & (PREPOSITION | JOINT)
+        before, led = word, own
     return False
 
 
-def _close(found: list[Clause], tokens: list[Token], label: int, joint: str, *, special: bool) -> None:
-    if tokens:
-        kept = settled(tokens) if special else tokens
-        label = label if len(kept) > label else 0
-        found.append(Clause(tuple(kept), sum(token.denies for token in kept), label, joint))
+def _settles(tokens: Sequence[Token]) -> bool:
+    """True where a value or a fixed phrase may stand in it: few clauses have one."""
+    opens = []
+    for at, (_, _, _, _, _, bits, special) in enumerate(tokens):
+        if special:
+            return True
+        if bits & PHRASE:
+            opens.append(at)
+    # Most first words of a phrase ("in order to") stand alone most of the time; "gave it back".
+    return any(
+        tokens[at + 1].tag & PRONOUN or (tokens[at].form, tokens[at + 1].form) in PHRASE_STARTS
+        for at in opens
+        if at + 1 < len(tokens)
+    )
+
+
+def _label(surfaces: Sequence[str]) -> int:
+    """How many tokens stand before the first colon behind one."""
+    for at, surface in enumerate(surfaces):
+        if surface == ":":
+            count = len(tokens_of(surfaces[:at]))
+            if count > _LONGEST_LABEL:
+                break
+            if count:
+                return count
+    return 0

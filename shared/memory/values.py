@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from shared.memory.counts import COUNTS, NOTHING, Made, norm_at, number, value
+from shared.memory.counts import COUNTS, NOTHING, Made, norm_at, number, tens, value
 from shared.memory.grammar import PHRASE, PHRASE_STARTS, PHRASES, PRONOUN, VERB
 from shared.memory.lexicon import UNITS
 from shared.memory.words import Token, word_token
@@ -53,6 +54,9 @@ _CLOCK = re.compile(r"(\d{1,2})[:.](\d\d)(am|pm)?|(\d{1,2})(am|pm)")
 _ATTACHED = re.compile(r"([-+]?\d+(?:[.,]\d+)*)([a-z°%]+)")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
+_TIME_WORDS = frozenset({"noon", "midnight", "half", "quarter", "one"})
+_LONGEST_VALUE = 64  # what is longer must not stay in memory
+Rule = Callable[[Sequence[Token], int, list[Token]], Made]
 
 
 def settled(tokens: Sequence[Token]) -> list[Token]:
@@ -61,17 +65,42 @@ def settled(tokens: Sequence[Token]) -> list[Token]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
+        word, _, counts, _, _, bits, special = token
         used = 0
-        if token.special or token.numeric or token.tag & PHRASE:
-            for rule in _RULES:
-                made, used = rule(tokens, at, out)
-                if used:
-                    out.extend(made)
-                    break
-        if not used:
+        # A plain number is a part of a value only where more of it follows.
+        if special or bits & PHRASE or (counts and _goes_on(tokens, at + 1)):
+            if bits & PHRASE:
+                made, used = _phrase(tokens, at, out)
+            if not used:
+                for rule in _rules(word) if len(word) <= _LONGEST_VALUE else _RULES:
+                    made, used = rule(tokens, at, out)
+                    if used:
+                        break
+        if used:
+            out.extend(made)
+            at += used
+        else:
             out.append(token)
-        at += used or 1
+            at += 1
     return out
+
+
+def _goes_on(tokens: Sequence[Token], at: int) -> bool:
+    return at < len(tokens) and (tokens[at].special or tokens[at].norm == "of")
+
+
+@lru_cache(maxsize=4096)
+def _rules(word: str) -> tuple[Rule, ...]:
+    """The rules for what may open with this word, in their order."""
+    digit, one = word[0].isdigit(), word.removesuffix("s")
+    opens = (
+        digit or word in MONTHS,
+        digit or word in _TIME_WORDS,
+        word.isdigit() or word == "one" or tens(word) > 0,
+        digit or word[0] in "+-" or bool({word, one} & (_UNIT_FORMS.keys() | _CURRENCIES.keys() | UNITS)),
+        word in WEEKDAYS or one in WEEKDAYS,
+    )
+    return tuple(rule for rule, may in zip(_RULES, opens, strict=True) if may)
 
 
 def _date(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
@@ -233,6 +262,4 @@ def _phrase(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
     return NOTHING
 
 
-_RULES: tuple[Callable[[Sequence[Token], int, list[Token]], Made], ...] = (
-    _phrase, _date, _time, number, _unit, _weekday,
-)  # fmt: skip
+_RULES: tuple[Rule, ...] = (_date, _time, number, _unit, _weekday)

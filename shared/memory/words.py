@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -96,6 +97,13 @@ def punctuation(surface: str) -> bool:
 def token(surface: str) -> Token | None:
     """The token of a surface; None for punctuation."""
     return _short_token(surface) if len(surface) <= _CACHED_LENGTH else _token(surface)
+
+
+def tokens_of(surfaces: Sequence[str]) -> list[Token]:
+    """The tokens of some surfaces, without punctuation."""
+    read = _short_token
+    made = [read(one) if len(one) <= _CACHED_LENGTH else _token(one) for one in surfaces]
+    return [one for one in made if one is not None]
 
 
 def word_token(word: str) -> Token:
