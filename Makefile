@@ -61,7 +61,7 @@ bench-gate: $(STAMP) ## The gate on corrupted and faithful drafts: wrong verdict
 
 bench-recall: $(STAMP) ## Recall of LoCoMo evidence: BM25, vectors, both; needs the data and MiniLM
 	$(BIN)/crystalmem models prepare minilm --dir out/models
-	$(BIN)/python -m bench.recall --models out/models
+	$(BIN)/python -m bench.recall --models out/models $(if $(DATA),--data $(DATA)) $(ARGS)
 
 lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
 	$(BIN)/pip install --quiet uv
@@ -69,7 +69,7 @@ lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
 		--generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean: ## Remove the virtual environments, caches and outputs
-	rm -rf .venv .venv-py310 .venv-py312 out build dist *.egg-info client/*.egg-info client/build \
+	rm -rf .venv .venv-py310 .venv-py312 .venv-vllm out build dist *.egg-info client/*.egg-info client/build \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -150,4 +150,4 @@ bench-ondevice: $(STAMP) ## The same model's choices and drafts as well: ONDEVIC
 
 .PHONY: bench-distill
 bench-distill: $(STAMP) ## What each rung keeps: answers on LoCoMo beside two peers, household facts, CPU time
-	$(BIN)/python -m bench.distill $(ARGS)
+	$(BIN)/python -m bench.distill $(if $(DATA),--data $(DATA)) $(ARGS)

@@ -142,7 +142,7 @@ def refuse_both_runtimes() -> None:
         raise PermanentError(
             Code.BAD_CONFIG,
             "onnxruntime and onnxruntime-gpu are both installed: they overwrite each other",
-            hint="Run: pip uninstall onnxruntime onnxruntime-gpu; then install one of crystalmem[cpu], [gpu]",
+            hint="Run: pip uninstall onnxruntime onnxruntime-gpu; then install one of the extras cpu, gpu",
         )
 
 
@@ -176,7 +176,7 @@ def _libraries(runtime: Any) -> tuple[Any, Any]:
         raise PermanentError(
             Code.MODEL_ABSENT,
             f"the embedder's library {problem.name} is not installed",
-            hint="Run: pip install 'crystalmem[cpu]' (or [gpu])",
+            hint="Install the extra `cpu` (or `gpu`) of crystalmem, in its repository: pip install '.[cpu]'",
         ) from None
     return ort, tokenizers
 
@@ -240,7 +240,7 @@ def _wrong_provider(wanted: str, found: Sequence[str]) -> PermanentError:
     return PermanentError(
         Code.WRONG_PROVIDER,
         "the execution provider that was asked for is not the one that would run",
-        hint="Install crystalmem[gpu] and its drivers, set embedder.provider, or set embedder.allow_cpu=true",
+        hint="Install the extra `gpu` and its drivers, set embedder.provider, or set embedder.allow_cpu=true",
         wanted=wanted,
         found=list(found),
     )

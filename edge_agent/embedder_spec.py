@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import msgspec
 from shared.errors import Code, PermanentError
 
 SPEC_FILE = "embedder.json"
+_PREPARED = "minilm"  # the name that `crystalmem models prepare` knows, and the default of embedder.model
 _PLAIN_NAME = r"^[\w][\w.-]*$"
 
 FileName = Annotated[str, msgspec.Meta(pattern=_PLAIN_NAME, max_length=100)]
@@ -70,6 +70,7 @@ def encode_spec(spec: EmbedderSpec) -> bytes:
 
 
 def prepare_hint(folder: Path) -> str:
-    """The command that makes this folder, where there is one."""
-    name = folder.name if re.match(_PLAIN_NAME, folder.name) else "NAME"
-    return f"Run: crystalmem models prepare {name} --dir {folder.parent}"
+    """What makes this folder: a command for the one model that has a recipe."""
+    if folder.name == _PREPARED:
+        return f"Run: crystalmem models prepare {_PREPARED} --dir {folder.parent}"
+    return "Put model.onnx, tokenizer.json and embedder.json there: docs/recall.md says what they hold"

@@ -15,7 +15,7 @@ from shared.host.memory import resident_bytes
 from shared.ports import Clock
 
 PACKAGE = "onnxruntime_genai"
-INSTALL = "pip install 'crystalmem[ondevice]'"
+INSTALL = "pip install '.[ondevice]' in crystalmem's repository"
 # A recall waits for one chunk at most: 100 ms are promised, the rest is for the way there and a busy core.
 _CHUNK_NS = 40_000_000
 # On a busy core chunks go down to one token: slower to read, but the recall comes first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 import sys
@@ -41,6 +42,8 @@ ODD_TEXTS = {
     "long token with digits": "x9" * 4000,
     "our markers": "".join(map(chr, range(1, 32))) * 4,
     "not composed": "Cafe\u0301 Zu\u0308rich №5 ﬁve " * 10,
+    "only numbers": " ".join(str(at * 7919 % 5003) for at in range(400)),
+    "base64": base64.b64encode(bytes(at * 31 % 251 for at in range(3000))).decode(),
     "upper case": "THE TASK IS: PUT APPLE 1 IN FRIDGE 2 " * 5,
 }
 
@@ -72,6 +75,15 @@ def check(text: str, ladder: Ladder) -> None:
 )
 def test_odd_texts_have_a_valid_split(name: str, ladder: Ladder) -> None:
     check(ODD_TEXTS[name], ladder)
+
+
+def test_a_line_of_a_megabyte_comes_back_whole() -> None:
+    """`make bench-distill` times one of five."""
+    line = "".join(f"crate {at} moved to bay {at % 97}, " for at in range(36_000))
+    assert len(line) > 1_000_000
+    layers = CODEC.layers(line, PRODUCT)
+    assert {layer.rung_above for layer in layers} >= {Rung.FULL, Rung.TRACE}
+    assert CODEC.join(layers, PRODUCT) == line
 
 
 @given(any_text, ladders)

@@ -130,7 +130,7 @@ def test_a_description_that_lies_is_refused_at_the_start(tmp_path: Path) -> None
         assert word in problem.message
         assert problem.facts["model"] == "tiny"
     problem = with_spec(model_file="absent.onnx")
-    assert (problem.code, "prepare" in problem.hint) == (Code.MODEL_ABSENT, True)
+    assert (problem.code, "docs/recall.md" in problem.hint) == (Code.MODEL_ABSENT, True)
     (tmp_path / "t" / "model.onnx").write_bytes(b"no graph")
     assert with_spec(weights_sha256="").message == "the model cannot be loaded"
 
@@ -145,7 +145,7 @@ def test_an_absent_library_says_how_to_get_it(folder: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     problem = refused(folder)
     assert problem.code is Code.MODEL_ABSENT
-    assert "crystalmem[cpu]" in problem.hint
+    assert "extra `cpu`" in problem.hint
 
 
 def test_both_runtimes_at_once_are_refused(
