@@ -68,12 +68,21 @@ _TIGHT_JOINS = {
 # An enum's member is looked up through its class at some cost; these are needed once a token.
 _EDGE, _PROMPT, _ASKED, _COLON = Group.EDGE, Group.PROMPT, Group.ASKED, Group.COLON
 _MARK, _NAME, _STOP = AtomClass.MARK, AtomClass.NAME, AtomClass.STOP
+_ACTION, _DATE, _ENTITY, _GLYPH = AtomClass.ACTION, AtomClass.DATE, AtomClass.ENTITY, AtomClass.GLYPH
+_ID, _NUMBER = AtomClass.ID, AtomClass.NUMBER
 _PATH_SIGNS = frozenset("/\\@")
 _PATH_PARTS = frozenset({AtomClass.WORD, AtomClass.NAME, AtomClass.ID, AtomClass.INTEGER, AtomClass.NUMBER})
 # Classes that may be the second part of a thing; a unit is a word or a sign.
 _JOINABLE = tuple(
     AtomClass(kind) in {AtomClass.SIGN, AtomClass.GLYPH, AtomClass.WORD} or kind >= AtomClass.INTEGER
     for kind in AtomClass
+)
+# What a blank always parts, whatever the words: most neighbours.
+_APART = frozenset(
+    before << 8 | kind
+    for before in AtomClass
+    for kind in AtomClass
+    if before not in _COUNTS and before is not AtomClass.ENTITY and before << 8 | kind not in _JOINS
 )
 
 
@@ -90,7 +99,7 @@ def atoms(text: str, places: Sequence[Place], looks: Sequence[Look]) -> Atoms:
     for token, ((start, end, clause), look, (after, beyond)) in enumerate(
         zip(places, looks, following, strict=False)
     ):
-        word, kind, opening, size, group, value, _ = look
+        word, kind, opening, size, group, value, _, _ = look
         joins = clause == before_clause
         if not joins:
             before_clause, acts = clause, group is _PROMPT
@@ -103,12 +112,18 @@ def atoms(text: str, places: Sequence[Place], looks: Sequence[Look]) -> Atoms:
                 asked.add(clause)
         elif end - start > LONGEST_TOKEN:
             rows.extend(_cut(text, start, end, token, clause))
-        elif not (joins and _JOINABLE[kind] and rows and _joined(rows, text, start, end, clause, kind, look)):
+        elif not (
+            joins
+            and _JOINABLE[kind]
+            and rows
+            and (text[start - 1] != " " or rows[-1][4] << 8 | kind not in _APART)
+            and _joined(rows, text, start, end, clause, kind, look)
+        ):
             value += (
                 before_weights[before] + last_weights[last] + after_weights[after] + beyond_weights[beyond]
             )
             if acts:
-                kind, acts = AtomClass.ACTION, False
+                kind, acts = _ACTION, False
             elif kind is _NAME and before in CALLING and after in CALLED:
                 value += weights.VOCATIVE
             if after is _COLON and group is Group.NAME and before in OPENERS:
@@ -129,19 +144,19 @@ def _joined(
     if gap > 1 or clause != clause_before:
         return False
     between = text[stop:start]
-    if before is AtomClass.ENTITY and look[0] in UNITS and text[stop:start] == " ":
+    if before is _ENTITY and look[0] in UNITS and text[stop:start] == " ":
         rows[-1:] = _measured(rows[-1], text, end, look)
         return True
     joined: AtomClass | None
     longest = LONGEST_TOKEN
     if between and between != " ":
-        path = between in _PATH_SIGNS and before > _STOP and before is not AtomClass.DATE
-        joined = AtomClass.ID if path and kind in _PATH_PARTS else None
+        path = between in _PATH_SIGNS and before > _STOP and before is not _DATE
+        joined = _ID if path and kind in _PATH_PARTS else None
     elif before in _COUNTS and look[0] in UNITS:
-        joined = AtomClass.NUMBER
+        joined = _NUMBER
     elif gap:
         joined = _JOINS.get(before << 8 | kind)
-    elif kind is AtomClass.GLYPH and before is kind:
+    elif kind is _GLYPH and before is kind:
         kana = _KATAKANA.match(look[0]) is not None
         joined = kind if kana == (_KATAKANA.match(word, len(word) - 1) is not None) else None
         longest = _LONGEST_KANA if kana else _LONGEST_GLYPHS
@@ -150,12 +165,12 @@ def _joined(
     if joined is None or end - begin > longest:
         return False
     size += gap + look[3]
-    if joined is AtomClass.ENTITY:
+    if joined is _ENTITY:
         # One thing is worth another; a short name leaves room for one more.
         value = weights.KIND[joined] - size // weights.BYTES_A_POINT
     else:
         value = max(value, look[5] + weights.KIND[joined])
-    if joined is AtomClass.GLYPH:
+    if joined is _GLYPH:
         value += weights.GLYPHS
     rows[-1] = begin, end, token, clause, joined, f"{word}{between}{look[0]}", size, value
     return True

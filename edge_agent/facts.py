@@ -6,13 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from edge_agent.atoms import Atoms
 from edge_agent.looks import AtomClass, Look
 from edge_agent.ranking import Line
 from shared.memory import gate
 from shared.memory.evidence import Evidence, Phrase
-from shared.memory.grammar import form
 from shared.memory.invariants import Invariant, InvariantType
 from shared.memory.tokens import Clause, Place, canonical, clauses, clauses_at, denials_by_clause
 from shared.memory.words import special
@@ -25,6 +25,7 @@ _TYPES = {
 }
 _LONGEST_TUPLE = 8  # a longer list is cut into tuples that share an end
 _MOST_TRIED = 64  # places where a phrase's first word stands: "the the the" is no square
+_number = itemgetter(2)  # of a place, its clause's
 _MOST_ROUNDS = 8  # one or two are usual; a text that needs more says everything both ways
 
 
@@ -108,10 +109,6 @@ def _clause(text: str, places: Sequence[Place], number: int) -> Clause | None:
     return read[0] if read else None
 
 
-def _number(place: Place) -> int:
-    return place[2]
-
-
 def _standing(
     group: Sequence[tuple[int, int]],
     found: Atoms,
@@ -130,11 +127,11 @@ def _standing(
     free = 0
     for index, row in group:
         token = found.token[row]
-        word = looks[token][0]
+        look = looks[token]
+        word = look[0]
         if places[token][1] == found.end[row] and word.isalpha() and not special(word):
-            part: tuple[str, ...] = (
-                form(word),
-            )  # what Phrase.of says of one word that is no part of a value
+            # what Phrase.of says of one word that is no part of a value
+            part: tuple[str, ...] = (look[7],)
         else:
             parts = Phrase.of(texts[index]).parts
             part = parts[0] if len(parts) == 1 else ()
@@ -173,7 +170,7 @@ def _telling(
     and one without two phrases of a relation says nothing about it. A relation's own clause says it, in
     order: what could part its members there is a phrase of another relation.
     """
-    forms = [form(look[0]) for look in looks]
+    forms = [look[7] for look in looks]
     counts = Counter(forms)
     rare: dict[str, set[int]] = {}
     valued = alike = contested = False
@@ -187,7 +184,7 @@ def _telling(
         alike = alike or len(words) < len(tied)
         for word in words:
             rare.setdefault(word, set()).add(number)
-    marks = {(place[2], word) for place, word in zip(places, forms, strict=True) if word in rare}
+    marks = {(clause, word) for (_, _, clause), word in zip(places, forms, strict=True) if word in rare}
     held: Counter[tuple[int, int]] = Counter()
     for clause, word in marks:
         contested = contested or (clause in members and clause not in rare[word])

@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from edge_agent import weights
 from edge_agent.words import Group, known
+from shared.memory.grammar import form
 from shared.memory.lexicon import CALENDAR, STOP_WORDS
 from shared.memory.tokens import Place, negates, norm, numeric, punctuation
 
@@ -31,8 +32,8 @@ class AtomClass(IntEnum):
     ENTITY = 13
 
 
-Look = tuple[str, AtomClass, AtomClass, int, Group, int, bool]
-"""Of one token: norm, class, class where a clause opens, UTF-8 bytes, group, own value, telling word."""
+Look = tuple[str, AtomClass, AtomClass, int, Group, int, bool, str]
+"""Of a token: norm, class, class where a clause opens, UTF-8 bytes, group, own value, telling word, form."""
 
 # A token longer than this is cut: no byte aim could ever be met by a text that is one long word.
 LONGEST_TOKEN = 48
@@ -73,7 +74,7 @@ def looks_of(text: str, places: Sequence[Place]) -> list[Look]:
     if len(_looks) >= MOST_LOOKS:
         _looks.clear()
     seen = _looks.get
-    return [seen(text[start:end]) or _look(text[start:end]) for start, end, _ in places]
+    return [seen(surface := text[start:end]) or _look(surface) for start, end, _ in places]
 
 
 def _look(surface: str) -> Look:
@@ -85,7 +86,8 @@ def _look(surface: str) -> Look:
     value = weights.OWN[group] + weights.COMMON[common] + weights.LENGTH[length]
     if size > length and length <= _SHORT_WORD and inside is AtomClass.WORD:
         value += weights.SHORT  # no table knows the small words of this script, but they are short
-    look = word, inside, opening, size, group, value, word in _TELLING or word.startswith(_TELLING_STEMS)
+    telling = word in _TELLING or word.startswith(_TELLING_STEMS)
+    look = word, inside, opening, size, group, value, telling, form(word)
     if len(surface) <= LONGEST_TOKEN and len(_looks) < MOST_LOOKS:
         _looks[surface] = look
     return look

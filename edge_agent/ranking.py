@@ -169,14 +169,14 @@ def _weigh_repeats(found: Atoms, deeds: Collection[int]) -> None:
     norms, values, kinds = found.norm, found.value, found.kind
     best: dict[str, int] = {}
     again: list[int] = []
-    for at, word in enumerate(norms):
+    for at, (word, value) in enumerate(zip(norms, values, strict=True)):
         worse = best.setdefault(word, at)
         if worse != at:
-            if values[worse] < values[at]:
+            if values[worse] < value:
                 best[word] = at
+                again.append(worse)
             else:
-                worse = at
-            again.append(worse)
+                again.append(at)
     for at in again:
         if at not in deeds and kinds[at] is not _NEGATION:
             values[at] -= weights.REPEATED
@@ -191,11 +191,13 @@ def _lift(found: Atoms) -> None:
     """The pull of a better neighbour: half an answer is none."""
     starts, ends, values = found.start, found.end, found.value
     end, value = -2, 0
-    for at, (start, own) in enumerate(zip(starts, list(values), strict=True)):
+    most = weights.PULL
+    for at, (start, stop, own) in enumerate(zip(starts, ends, list(values), strict=True)):
         if start - end <= 1:
             lead = own - value
             if lead > 1:
-                values[at - 1] = max(values[at - 1], value + min(weights.PULL, lead >> 1))
+                pulled = value + (lead >> 1 if lead < 2 * most else most)
+                values[at - 1] = max(values[at - 1], pulled)
             elif lead < -1:
-                values[at] = own + min(weights.PULL, -lead >> 1)
-        end, value = ends[at], own
+                values[at] = own + (-lead >> 1 if -lead < 2 * most else most)
+        end, value = stop, own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from shared.memory.tokens import Clause, clauses
 
@@ -26,7 +26,7 @@ class Phrase:
         denying = all(token.denies for clause in found for token in clause.tokens)
         return cls(tuple(tuple(token.form for token in clause.tokens) for clause in found), denying)
 
-    @property
+    @cached_property
     def words(self) -> tuple[str, ...]:
         """All tokens, parts end to end."""
         return tuple(word for part in self.parts for word in part)
@@ -41,13 +41,30 @@ class Evidence:
 
     def __init__(self, found: Sequence[Clause]) -> None:
         self.clauses = tuple(found)
-        self._norms = [tuple(token.form for token in clause.tokens) for clause in self.clauses]
-        self._postings: dict[str, list[tuple[int, int]]] = {}
+        self._places: dict[tuple[str, ...], dict[int, list[int]]] = {}
+
+    # Made when asked for: of a residue that a draft repeats in its own order nothing is looked up.
+    @cached_property
+    def _norms(self) -> list[tuple[str, ...]]:
+        return [tuple([token.form for token in clause.tokens]) for clause in self.clauses]
+
+    @cached_property
+    def _postings(self) -> dict[str, list[tuple[int, int]]]:
+        postings: dict[str, list[tuple[int, int]]] = {}
+        known = postings.get
         for number, norms in enumerate(self._norms):
             for position, word in enumerate(norms):
-                self._postings.setdefault(word, []).append((number, position))
-        self._places: dict[tuple[str, ...], dict[int, list[int]]] = {}
-        self.has_numbers = any(token.numeric for clause in self.clauses for token in clause.tokens)
+                held = known(word)
+                if held is None:
+                    postings[word] = [(number, position)]
+                else:
+                    held.append((number, position))
+        return postings
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """True where a number stands anywhere."""
+        return any(token.numeric for clause in self.clauses for token in clause.tokens)
 
     def has_word(self, word: str) -> bool:
         """True where the token stands anywhere."""
@@ -60,9 +77,7 @@ class Evidence:
 
     def clauses_with(self, phrase: Phrase) -> Collection[int]:
         """Clauses in which the phrase begins; none when any part of it is missing."""
-        if not phrase.parts or not all(map(self._positions, phrase.parts)):
-            return ()
-        return self._positions(phrase.parts[0]).keys()
+        return self._found(phrase).keys()
 
     def clauses_near(self, phrases: Iterable[Phrase]) -> Collection[int]:
         """Clauses with the rarest of these phrases: no other clause can hold them all."""
@@ -76,8 +91,8 @@ class Evidence:
         """Where any of these phrases begins, by clause, in order."""
         marks: dict[int, list[tuple[int, Phrase]]] = {}
         for phrase in phrases:
-            for clause in self.clauses_with(phrase):
-                marks.setdefault(clause, []).extend((start, phrase) for start in self._starts(clause, phrase))
+            for clause, starts in self._found(phrase).items():
+                marks.setdefault(clause, []).extend([(start, phrase) for start in starts])
         for found in marks.values():
             found.sort(key=_start)
         return marks
@@ -115,6 +130,13 @@ class Evidence:
             at = starts[nearest]
         return at
 
+    def _found(self, phrase: Phrase) -> Mapping[int, list[int]]:
+        """Where it begins, by clause; nowhere when any part of it is missing."""
+        parts = phrase.parts
+        if len(parts) == 1 or (parts and all(map(self._positions, parts))):
+            return self._positions(parts[0])
+        return _NOWHERE
+
     def _starts(self, clause: int, phrase: Phrase) -> list[int]:
         return self._positions(phrase.parts[0]).get(clause, []) if phrase.parts else []
 
@@ -122,14 +144,18 @@ class Evidence:
         """Clause number to start positions; found from the part's rarest token, once."""
         places = self._places.get(part)
         if places is None:
-            places = {}
-            offset = min(range(len(part)), key=lambda index: len(self._postings.get(part[index], ())))
-            for clause, position in self._postings.get(part[offset], ()):
+            places = self._places[part] = {}
+            rows = [self._postings.get(word, ()) for word in part]
+            rarest = min(rows, key=len)
+            offset, size = rows.index(rarest), len(part)
+            for clause, position in rarest:
                 start = position - offset
-                if start >= 0 and self._norms[clause][start : start + len(part)] == part:
+                if size == 1 or (start >= 0 and self._norms[clause][start : start + size] == part):
                     places.setdefault(clause, []).append(start)
-            self._places[part] = places
         return places
+
+
+_NOWHERE: Mapping[int, list[int]] = {}
 
 
 def _start(mark: tuple[int, Phrase]) -> int:

@@ -31,7 +31,8 @@ class Residue:
         self.clauses = found
         self.verbatim: dict[tuple[str, ...], list[int]] = {}
         for at, clause in enumerate(found):
-            self.verbatim.setdefault(tuple(token.norm for token in clause.tokens), []).append(at)
+            self.verbatim.setdefault(tuple([token.norm for token in clause.tokens]), []).append(at)
+        self._meanings: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def denials(self) -> denial.Denials | None:
@@ -67,8 +68,11 @@ class Residue:
 
     def meanings(self, form: str) -> tuple[str, ...]:
         """The form itself, and what the residue says instead of it."""
-        others = (other for other in SYNONYMS.get(form, ()) if other in self.forms)
-        return (form, *others) if form in self.forms else tuple(others)
+        found = self._meanings.get(form)
+        if found is None:
+            found = tuple([other for other in (form, *SYNONYMS.get(form, ())) if other in self.forms])
+            self._meanings[form] = found
+        return found
 
     def knows(self, token: Token) -> bool:
         names = self.names.get(token.form)

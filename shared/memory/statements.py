@@ -7,10 +7,10 @@ from typing import overload
 
 from shared.memory.direction import Roles, pronoun, roles, subject
 from shared.memory.grammar import BE, DETERMINER, FUNCTION, PREPOSITION, PRONOUN, VERB
-from shared.memory.lexicon import FUNCTION_WORDS, UNITS
+from shared.memory.lexicon import FUNCTION_WORDS, NEGATIONS, UNITS
 from shared.memory.tokens import Clause
 from shared.memory.values import WEEKDAYS
-from shared.memory.words import Token, negates
+from shared.memory.words import Token
 
 # What makes a statement surer or weaker, or says how much of it holds; one class each.
 _QUALIFIERS = {
@@ -117,6 +117,7 @@ class Statement:
         tokens = self.clause.tokens
         for at, token in enumerate(tokens):
             norm = token.norm
+            says = contentful(token)
             quality = _CLASS.get(norm)
             if quality is not None and not (norm in ("may", "will") and token.surface[0].isupper() and at):
                 self.qualifiers.add(quality)
@@ -131,9 +132,9 @@ class Statement:
                     if not previous.numeric and not previous.tag and (behind is None or not _counted(behind)):
                         self.things.add((previous.form, token.form))
                 self.units.update(_behind(tokens, at))
-            elif contentful(token):
+            elif says:
                 self.content[token.form] = token
-            previous = token if contentful(token) or token.numeric else None
+            previous = token if says or token.numeric else None
 
     @property
     def own(self) -> bool:
@@ -163,16 +164,17 @@ def _unlinked(clause: Clause) -> Clause:
 
 
 _SIGNS = frozenset(">=+<|~^")  # a transcript's and a log's signs say nothing alone
-_EMPTY = FUNCTION_WORDS | _LIGHT | LINKS | _CLASS.keys() | _CONDITIONS.keys() | _SIGNS
+_EMPTY = FUNCTION_WORDS | _LIGHT | LINKS | _CLASS.keys() | _CONDITIONS.keys() | _SIGNS | NEGATIONS
+_GRAMMAR = FUNCTION | BE | PREPOSITION | PRONOUN | DETERMINER
 _POSSESSIVE = frozenset(["my", "your", "his", "her", "our", "their"])
 
 
 def contentful(token: Token) -> bool:
     """True for a word that says something."""
-    if token.tag & (FUNCTION | BE | PREPOSITION | PRONOUN | DETERMINER) and not token.numeric:
-        return False
     norm = token.norm
-    return norm not in _EMPTY and not negates(norm)
+    if norm in _EMPTY or (token.tag & _GRAMMAR and not token.numeric):
+        return False
+    return not norm.endswith("n't")
 
 
 def _behind(tokens: Sequence[Token], at: int) -> Iterator[tuple[str, str]]:

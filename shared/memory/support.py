@@ -21,6 +21,8 @@ def first_lack(
 ) -> Lack | None:
     """The first thing that the draft says and the residue does not, or says only a part of.
 
+    A word that stands nowhere fails no rule: the first one comes back, `open`, where nothing else is wrong.
+
     claimed: clauses whose negation an invariant claims; the residue may have lost it.
     """
     read = Statements(draft)
@@ -31,13 +33,17 @@ def first_lack(
     covered: dict[int, set[str]] = {}
     leaning: set[int] = set()
     last = -1
+    strange: Lack | None = None
     for at, clause in enumerate(draft):
         if at in repeated:
             last = repeated[at]
             continue
         found = _new(read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed)
         if isinstance(found, Lack):
-            return found
+            if not found.open:
+                return found
+            strange = strange or found
+            continue
         if found is None:
             continue
         if clause.tokens[0].norm in SEQUENCE and last > found.places[0] and not residue.loose:
@@ -47,7 +53,7 @@ def first_lack(
             if _leans(read[at], residue.statements[place]):
                 leaning.add(place)
         last = found.places[-1]
-    return _dropped(whole, covered, leaning, residue)
+    return _dropped(whole, covered, leaning, residue) or strange
 
 
 def _repeated(draft: Sequence[Clause], read: Statements, residue: Residue) -> dict[int, int] | Lack:
@@ -55,7 +61,7 @@ def _repeated(draft: Sequence[Clause], read: Statements, residue: Residue) -> di
     places: dict[int, int] = {}
     taken: dict[tuple[str, ...], int] = {}
     for at, clause in enumerate(draft):
-        words = tuple(token.norm for token in clause.tokens)
+        words = tuple([token.norm for token in clause.tokens])
         same = residue.verbatim.get(words)
         if not same:
             continue
@@ -79,10 +85,12 @@ def _new(
 ) -> matching.Match | Lack | None:
     """Which statement this one says in other words; None for one that says nothing."""
     unknown = _unknown(statement, residue, neighbours)
-    if unknown is not None:
+    if unknown is not None and not unknown.open:
         return unknown
     if residue.loose and not claimed and denial.turned(statement.clause, residue.denials):
         return Lack(Reason.POLARITY_FLIPPED, statement.text())
+    if unknown is not None:
+        return _around_it(unknown, statement, residue, last, said)
     if statement.content or statement.clause.denials:
         return matching.find(statement, residue, last, said)
     if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
@@ -101,7 +109,8 @@ def _borrows(read: Statements, at: int, residue: Residue, place: int) -> bool:
 
 
 def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) -> Lack | None:
-    """A number, a name or a word that stands nowhere."""
+    """A number or a name that stands nowhere; else, `open`, the first word that does not."""
+    strange: Lack | None = None
     for form, token in statement.content.items():
         if residue.knows(token):
             continue
@@ -114,8 +123,8 @@ def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) 
         named = token.surface[:1].isupper() and not (first and ordinary)
         if named or form in residue.names:
             return Lack(Reason.UNSUPPORTED_NAME, token.surface)
-        return Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
-    return None
+        strange = strange or Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
+    return strange
 
 
 def _borrowed(neighbours: Sequence[str]) -> set[str]:
@@ -171,12 +180,12 @@ def verbatim(draft: Sequence[Clause], rendered: Sequence[Clause]) -> set[int]:
     shown = Evidence([_bare(clause) for clause in rendered])
     found = set()
     for at, clause in enumerate(draft):
-        words = tuple(token.form for token in _bare(clause).tokens)
+        words = tuple([token.form for token in _bare(clause).tokens])
         if words and shown.clauses_with(Phrase((words,))):
             found.add(at)
     return found
 
 
 def _bare(clause: Clause) -> Clause:
-    said = (token for token in clause.tokens if contentful(token) or token.numeric or token.denies)
+    said = [token for token in clause.tokens if contentful(token) or token.numeric or token.denies]
     return clause._replace(tokens=tuple(said))

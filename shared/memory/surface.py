@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from shared.memory.vocabulary import KNOWN_WORDS
 from shared.memory.words import INVISIBLE, canonical
@@ -20,7 +21,10 @@ _INLINE_MARKS = (
     r"<\|[^|\n]*\|>",
     r"&(?:amp|lt|gt|quot|nbsp|#\d+);", r"^\s*[{\[]", r"[}\]]\s*$", r"\"[\w ]+\"\s*:", r"\\[nrt\"]",
 )  # fmt: skip
-_MARKUP = re.compile(rf"^[ \t]*(?:{'|'.join(_LINE_MARKS)})|{'|'.join(_INLINE_MARKS)}", re.MULTILINE)
+_MARKED_LINE = rf"^[ \t]*(?:{'|'.join(_LINE_MARKS)})"
+_MARKED_LINES = re.compile(_MARKED_LINE, re.MULTILINE)
+_MARKUP = re.compile(rf"{_MARKED_LINE}|{'|'.join(_INLINE_MARKS)}", re.MULTILINE)
+_INLINE_SIGN = re.compile(r"[`*_\[\]<&{}\"\\]")  # no mark inside a line is without one
 _LABELS = (
     "notes?|facts|context|text|memory|entry|output|response|answer|summary|draft|result text|original text|"
     "restored text|rewritten text|rewritten|restored memory|user|assistant|system|json|reply|content|rewrite"
@@ -37,6 +41,9 @@ _TALK = re.compile(
     r"|restored (?:memory|text)\b|complete text\b|facts that must\b)",
     re.IGNORECASE,
 )
+_TALKS_OF = (
+    "as an ai", "language model", "hope this", "let me know", "restored ", "complete text", "facts that must",
+)  # fmt: skip
 _ALIKE = {
     "а": "a", "с": "c", "е": "e", "і": "i", "о": "o", "р": "p", "х": "x", "у": "y", "ѕ": "s", "ј": "j",
     "һ": "h", "ԁ": "d",
@@ -116,7 +123,7 @@ def wrapped(draft: str, rendered: str, *, lossy: bool = False) -> str:
 
     lossy: the residue is not the whole original.
     """
-    for pattern in (_MARKUP, _LABEL, _TALK):
+    for pattern in _patterns(draft):
         for match in pattern.finditer(draft):
             piece = match[0].strip()
             start = draft.rfind("\n", 0, match.start() + 1) + 1
@@ -137,6 +144,15 @@ def wrapped(draft: str, rendered: str, *, lossy: bool = False) -> str:
     if len(inner) > 1 and inner[0] in "\"'“«" and inner[-1] in "\"'”»" and inner[0] not in rendered[:2]:
         return inner[0]
     return ""
+
+
+def _patterns(draft: str) -> Iterator[re.Pattern[str]]:
+    """What may stand in a draft: the slow ones only where a letter or a word of theirs does."""
+    yield _MARKUP if _INLINE_SIGN.search(draft) else _MARKED_LINES
+    yield _LABEL
+    folded = draft.lower()
+    if not draft.isascii() or any(words in folded for words in _TALKS_OF):
+        yield _TALK
 
 
 def _opens(piece: str, rendered: str) -> bool:
