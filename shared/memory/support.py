@@ -21,8 +21,6 @@ def first_lack(
 ) -> Lack | None:
     """The first thing that the draft says and the residue does not, or says only a part of.
 
-    A word that stands nowhere fails no rule: the first one comes back, `open`, where nothing else is wrong.
-
     claimed: clauses whose negation an invariant claims; the residue may have lost it.
     """
     read = Statements(draft)
@@ -33,17 +31,13 @@ def first_lack(
     covered: dict[int, set[str]] = {}
     leaning: set[int] = set()
     last = -1
-    strange: Lack | None = None
     for at, clause in enumerate(draft):
         if at in repeated:
             last = repeated[at]
             continue
         found = _new(read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed)
         if isinstance(found, Lack):
-            if not found.open:
-                return found
-            strange = strange or found
-            continue
+            return found
         if found is None:
             continue
         if clause.tokens[0].norm in SEQUENCE and last > found.places[0] and not residue.loose:
@@ -53,7 +47,7 @@ def first_lack(
             if _leans(read[at], residue.statements[place]):
                 leaning.add(place)
         last = found.places[-1]
-    return _dropped(whole, covered, leaning, residue) or strange
+    return _dropped(whole, covered, leaning, residue)
 
 
 def _repeated(draft: Sequence[Clause], read: Statements, residue: Residue) -> dict[int, int] | Lack:
@@ -85,12 +79,10 @@ def _new(
 ) -> matching.Match | Lack | None:
     """Which statement this one says in other words; None for one that says nothing."""
     unknown = _unknown(statement, residue, neighbours)
-    if unknown is not None and not unknown.open:
+    if unknown is not None:
         return unknown
     if residue.loose and not claimed and denial.turned(statement.clause, residue.denials):
         return Lack(Reason.POLARITY_FLIPPED, statement.text())
-    if unknown is not None:
-        return _around_it(unknown, statement, residue, last, said)
     if statement.content or statement.clause.denials:
         return matching.find(statement, residue, last, said)
     if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
@@ -109,8 +101,7 @@ def _borrows(read: Statements, at: int, residue: Residue, place: int) -> bool:
 
 
 def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) -> Lack | None:
-    """A number or a name that stands nowhere; else, `open`, the first word that does not."""
-    strange: Lack | None = None
+    """A number, a name or a word that stands nowhere."""
     for form, token in statement.content.items():
         if residue.knows(token):
             continue
@@ -123,8 +114,8 @@ def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) 
         named = token.surface[:1].isupper() and not (first and ordinary)
         if named or form in residue.names:
             return Lack(Reason.UNSUPPORTED_NAME, token.surface)
-        strange = strange or Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
-    return strange
+        return Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
+    return None
 
 
 def _borrowed(neighbours: Sequence[str]) -> set[str]:
