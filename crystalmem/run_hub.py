@@ -12,6 +12,7 @@ import anyio
 import msgspec
 
 from hub.app import HubApp, HubPorts, HubSettings
+from hub.calls import ASK_S, QUEUE_S
 from hub.counters import HubStatus
 from hub.regenerate import DraftGate, Rules
 from shared import metrics
@@ -79,6 +80,8 @@ def settings_of(config: HubConfig) -> HubSettings:
             max_tokens=config.model.max_tokens,
             prompt_tokens=config.model.prompt_tokens,
             neighbours=config.model.neighbours,
+            # A slower model is the operator's choice: an edge that waits less asks again for what was kept.
+            ask_s=max(ASK_S, config.model.timeout_s + QUEUE_S),
             judge_threshold=config.model.judge_threshold,
         ),
     )

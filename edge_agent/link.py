@@ -95,7 +95,7 @@ class LinkTimings:
     """Longer than the hub's longest blocking step; then the batch goes out again on a new socket."""
     fetch_s: float = 10.0
     draft_s: float = 45.0
-    """Longer than the hub's own limit for its model (30 s by default)."""
+    """Longer than the hub's own limit for an ask (40 s, hub.calls.ASK_S)."""
     ping_s: float = 1.0
     silent_s: float = 2.0
     """Looked at with each ping: a hub that is gone is noticed within 3 s (runtime.md R8)."""

@@ -13,6 +13,7 @@ from edge_agent.ondevice_wire import End, Finished, Generate, Progress
 from shared.errors import Code, PermanentError
 from shared.host.memory import resident_bytes
 from shared.ports import Clock
+from shared.prompt import unmarked
 
 PACKAGE = "onnxruntime_genai"
 INSTALL = "pip install '.[ondevice]' in crystalmem's repository"
@@ -21,8 +22,6 @@ _CHUNK_NS = 40_000_000
 # On a busy core chunks go down to one token: slower to read, but the recall comes first.
 _LEAST_CHUNK_TOKENS = 1
 _MOST_CHUNK_TOKENS = 64
-# Text of a memory must not look like the marks that tell the model who speaks.
-_MARK, _UNMARKED = "<|", "< |"
 
 
 @dataclass
@@ -136,7 +135,7 @@ class Engine:
         return params
 
     def _prompt(self, job: Generate) -> Sequence[int]:
-        messages = [{"role": role, "content": text.replace(_MARK, _UNMARKED)} for role, text in job.turns]
+        messages = [{"role": role, "content": unmarked(text)} for role, text in job.turns]
         text = self._tokenizer.apply_chat_template(json.dumps(messages), add_generation_prompt=True)
         return [int(token) for token in self._tokenizer.encode(text)]
 

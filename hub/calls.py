@@ -10,6 +10,11 @@ from msgspec import Struct
 from hub.engine import Load
 from shared.ports import Draft, DraftRequest
 
+ASK_S = 40.0
+"""One deadline for an ask, queue, draft and judge together: an edge waits 45 s, then its answer is lost."""
+QUEUE_S = 10.0
+"""Of that, what an ask may wait for a free place; a draft takes 30 s at most by default."""
+
 
 @dataclass(frozen=True)
 class Call:

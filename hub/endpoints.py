@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
-from hub.calls import Call, Caller, EndpointStatus
+from hub.calls import QUEUE_S, Call, Caller, EndpointStatus
 from hub.endpoint import Endpoint, Health
 from shared import metrics
 from shared.host.log import get_logger
@@ -16,8 +16,7 @@ from shared.wire import DraftFailure
 
 # Often enough to see a queue come and go, rare enough to cost nothing.
 LOOK_S = 1.0
-# An edge waits 45 s for a draft of 30 s; what is left may be spent in a queue here.
-SLOT_WAIT_S = 10.0
+SLOT_WAIT_S = QUEUE_S
 # No token was made: another endpoint may be asked for the same price.
 _COSTS_NOTHING = frozenset({DraftFailure.UNREACHABLE, DraftFailure.RATE_LIMITED, DraftFailure.HTTP_ERROR})
 _log = get_logger("hub.endpoints")

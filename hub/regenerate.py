@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
 from msgspec.structs import replace
 
+from hub.calls import ASK_S
 from hub.drafts import KeptDraft
 from hub.ledger import Ledger
 from shared import metrics
@@ -18,11 +19,12 @@ from shared.host.worker import WorkerThread
 from shared.memory.model import Kind, Source
 from shared.metrics import CountedBy, DraftResult
 from shared.ports import Clock, Draft, DraftRequest, Generator, LedgerRow, Verdict
-from shared.prompt import estimate_tokens, judge_tokens, prompt_tokens
+from shared.prompt import ask_tokens, estimate_tokens, evidence, judge_tokens, prompt_tokens
 from shared.replies import unfit
 from shared.wire import DraftAsk, DraftFailure, DraftReply
 
 _UNSETTLED = "unsettled"
+_TIMED_OUT = DraftFailure.TIMED_OUT.value
 # A judge's call is charged like a draft's, and is none.
 _JUDGE_YES, _JUDGE_NO = "judge_yes", "judge_no"
 # No endpoint took the ask: there was no attempt.
@@ -58,6 +60,7 @@ class Rules:
     max_tokens: int = 1024
     prompt_tokens: int = 3072
     neighbours: int = 3
+    ask_s: float = ASK_S
     judge_threshold: float = 0.0
     """Least probability with which the judge lets in what the gate's rules leave open; 0 = no judge."""
 
@@ -69,6 +72,15 @@ class Books:
     shelf: Shelf
     ledger: Ledger
     worker: WorkerThread
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What is left for a judge: of the stage's cap, of the ask's own bound, and until when (loop time)."""
+
+    cap_tokens: int
+    ask_tokens: int
+    until: float
 
 
 class Regenerator:
@@ -138,12 +150,16 @@ class Regenerator:
         attempt = await worker.run(ledger.reserve, reserved, cap_tokens, ask.base_digest)
         if isinstance(attempt, DraftFailure):
             return _nothing(ask, attempt)
-        draft = await generator.draft(request)
+        until = anyio.current_time() + self._rules.ask_s
+        draft = await _by(until, generator.draft(request)) or _given_up(
+            generator.model, estimate_tokens(request)
+        )
         if draft.failure in _NOT_ASKED and not draft.tokens:
             await worker.run(ledger.release, attempt)
             return _nothing(ask, DraftFailure(draft.failure))
         verdict = await anyio.to_thread.run_sync(self._verdict, ask, draft, gate)
-        judged, asked_tokens = await self._judged(ask, draft, cap_tokens) if verdict.open else (False, 0)
+        room = _Room(cap_tokens, ask_tokens(request) - draft.tokens, until)
+        judged, asked_tokens = await self._judged(ask, draft, room) if verdict.open else (False, 0)
         reason = "" if verdict.admitted or judged else verdict.reason
         text = "" if reason else draft.text
         if text:
@@ -160,21 +176,36 @@ class Regenerator:
             return Verdict(admitted=False, reason=reason)
         return gate.gate(ask.record, draft.text, ask.neighbours, strict=self._rules.strict)
 
-    async def _judged(self, ask: DraftAsk, draft: Draft, cap_tokens: int) -> tuple[bool, int]:
+    async def _judged(self, ask: DraftAsk, draft: Draft, room: _Room) -> tuple[bool, int]:
         """Whether the judge lets in what no rule decides, and its tokens. All but a clear yes is no."""
-        if self._judge is None:
+        shown = evidence(ask.residue, ask.invariants)
+        most = judge_tokens(shown, draft.text)
+        # The edge has charged so much for the whole ask, in case that it never hears the answer.
+        if self._judge is None or most > room.ask_tokens:
             return False, 0
         ledger, worker = self._books.ledger, self._books.worker
-        evidence = "\n".join((ask.residue, *ask.invariants))
-        reserved = _reservation(ask, judge_tokens(evidence, draft.text), self._clock.wall_ns())
-        attempt = await worker.run(ledger.reserve, reserved, cap_tokens)
+        reserved = _reservation(ask, most, self._clock.wall_ns())
+        attempt = await worker.run(ledger.reserve, reserved, room.cap_tokens)
         if isinstance(attempt, DraftFailure):
             return False, 0
-        opinion = await self._judge.judge(evidence, draft.text)
+        asked = self._judge.judge(shown, draft.text)
+        opinion = await _by(room.until, asked) or _given_up(draft.model, most)
         said_yes = not opinion.failure and float(opinion.text) >= self._rules.judge_threshold
         await worker.run(_settle, ledger, attempt, opinion, 0, _JUDGE_YES if said_yes else _JUDGE_NO)
         _count_tokens(opinion)
         return said_yes, opinion.tokens
+
+
+async def _by(until: float, call: Awaitable[Draft]) -> Draft | None:
+    """What a call came to; None where it was not done by then, and then it is over."""
+    with anyio.move_on_after(until - anyio.current_time()):
+        return await call
+    return None
+
+
+def _given_up(model: str, most: int) -> Draft:
+    """Every token of it may have been made."""
+    return Draft("", model, most, _TIMED_OUT, estimated=True)
 
 
 def _settle(ledger: Ledger, attempt: int, draft: Draft, link_bytes: int, reason: str) -> None:

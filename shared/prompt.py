@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from shared.ports import DraftRequest
 
@@ -34,11 +35,16 @@ _JUDGE = (
     " the notes, in other words or not. Answer no when anything was added, changed, swapped or denied. Answer"
     " with one word: yes or no."
 )
+_QUESTION = "Is the text supported by the notes? yes or no:"
 JUDGE_MAX_TOKENS = 4
 _KIND = re.compile(r"^(not )?[a-z_]+: ")
 _PARTS = " / "
+# Text of a memory must not look like the marks that tell a model who speaks.
+_MARK, _UNMARKED = "<|", "< |"
 # A template's marks around every message.
 _MESSAGE_TOKENS = 12
+# An estimate of a text from above may be twice what the model counted when it wrote it.
+_CLAIM_ROOM = 2
 _WORD = re.compile(r"[A-Za-z]{1,24}|[\x00-\x7f]", re.DOTALL)
 # Letters of a usual word: models have one token for most of them, two for nearly all the rest.
 _LETTERS_A_TOKEN = 3
@@ -59,7 +65,7 @@ def user_text(request: DraftRequest) -> str:
     """
     told = [fact for fact in request.invariants if _PARTS in fact or fact.startswith("not ")]
     facts = dict.fromkeys(_KIND.sub(lambda kind: kind[1] or "", fact).replace(_PARTS, " - ") for fact in told)
-    return "\n\n".join(
+    told_text = "\n\n".join(
         part
         for part in (
             _CONTEXT + "\n---\n".join(request.neighbours) if request.neighbours else "",
@@ -68,6 +74,7 @@ def user_text(request: DraftRequest) -> str:
         )
         if part
     )
+    return unmarked(told_text)
 
 
 def estimate_tokens(request: DraftRequest) -> int:
@@ -80,17 +87,28 @@ def prompt_tokens(request: DraftRequest) -> int:
     return _FRAME_TOKENS + _MESSAGE_TOKENS + most_tokens(user_text(request))
 
 
-def judge_turns(evidence: str, claim: str) -> tuple[Turn, ...]:
+def ask_tokens(request: DraftRequest) -> int:
+    """What an ask can cost at the hub at most: a draft, and a judge's look at it."""
+    claim = _CLAIM_ROOM * request.max_tokens
+    return estimate_tokens(request) + judge_tokens(evidence(request.residue, request.invariants), "") + claim
+
+
+def evidence(residue: str, invariants: Sequence[str]) -> str:
+    """What a judge is shown of a base."""
+    return "\n".join((residue, *invariants))
+
+
+def judge_turns(shown: str, claim: str) -> tuple[Turn, ...]:
     """The question whether a text is supported, as a conversation."""
     return (
         ("system", _JUDGE),
-        ("user", f"Notes:\n{evidence}\n\nText:\n{claim}\n\nIs the text supported by the notes? yes or no:"),
+        ("user", unmarked(f"Notes:\n{shown}\n\nText:\n{claim}\n\n{_QUESTION}")),
     )
 
 
-def judge_tokens(evidence: str, claim: str) -> int:
+def judge_tokens(shown: str, claim: str) -> int:
     """What that question can cost at most."""
-    told = sum(most_tokens(text) + _MESSAGE_TOKENS for _, text in judge_turns(evidence, claim))
+    told = sum(most_tokens(text) + _MESSAGE_TOKENS for _, text in judge_turns(shown, claim))
     return told + JUDGE_MAX_TOKENS
 
 
@@ -100,6 +118,11 @@ def most_tokens(text: str) -> int:
     for found in _WORD.findall(text):
         total += -(-len(found) // _LETTERS_A_TOKEN) if found.isalpha() else found != " "
     return total + sum(len(char.encode()) for char in text if not char.isascii())
+
+
+def unmarked(text: str) -> str:
+    """A text that holds no control token of a chat template: what a memory says, nobody else says."""
+    return text.replace(_MARK, _UNMARKED)
 
 
 def echoes_prompt(text: str) -> bool:
