@@ -6,6 +6,7 @@ Nothing here blocks the loop, and nothing the model does ends the daemon: it may
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -44,6 +45,10 @@ _REFUSED_WAIT_S = 60.0
 # Loading reads and hashes some hundred MB; a token or a chunk takes a fraction of a second.
 _LOAD_SILENCE_S = 180.0
 _SILENCE_S = 30.0
+# A call that is neither silent nor done: two minutes are some thousand tokens even of a busy board.
+CALL_S = 120.0
+# No vocabulary has longer tokens than this for usual text: a prompt over it is not sent to be counted.
+_LONGEST_TOKEN_BYTES = 32
 _LOOK_S = 1.0
 # Recalls that keep cancelling it would spend the cap on prompts that are never finished.
 _LONGEST_CALM_S = 60.0
@@ -126,6 +131,8 @@ class OnDevice:
         """One call. Never raises for what the model does; a cancelled caller ends the process."""
         seen = self._interrupts
         async with self._turn:
+            if self._surely_too_long(prompt):
+                return self._booked(Answer(End.TOO_LONG, model=self._model))
             process = await self._awake()
             if process is None:
                 return self._booked(Answer(End.UNAVAILABLE))
@@ -135,8 +142,10 @@ class OnDevice:
             self._phase, self._flying, self._spent = Phase.BUSY, process, (0, 0)
             self._job += 1
             try:
-                process.send(self._message(prompt))
-                answer = await self._answer(process)
+                if process.send(self._message(prompt)):
+                    answer = await self._answer(process)
+                else:
+                    answer = Answer(End.TOO_LONG, model=self._model)
             except BaseException:
                 # The caller is gone (the daemon stops): nobody would hear the rest.
                 await self._drop(Phase.ASLEEP)
@@ -168,6 +177,10 @@ class OnDevice:
 
     # --- a call -------------------------------------------------------------------------------------------
 
+    def _surely_too_long(self, prompt: Prompt) -> bool:
+        told_bytes = sum(len(text.encode("utf-8", "replace")) for _, text in prompt.turns)
+        return told_bytes > _LONGEST_TOKEN_BYTES * self._options.max_prompt_tokens
+
     def _message(self, prompt: Prompt) -> Generate:
         return Generate(
             job=self._job,
@@ -179,12 +192,20 @@ class OnDevice:
         )
 
     async def _answer(self, process: ModelProcess) -> Answer:
+        until_ns, overdue = self._clock.mono_ns() + round(CALL_S * _NS), False
         while True:
-            message = await self._heard(process, _SILENCE_S)
+            left_s = (until_ns - self._clock.mono_ns()) / _NS
+            message = await self._heard(process, min(left_s, _SILENCE_S)) if left_s > 0 else End.SILENT
             if isinstance(message, Progress) and message.job == self._job:
                 self._spent = message.prompt_tokens, message.completion_tokens
             elif isinstance(message, Finished) and message.job == self._job:
-                return self._finished(message)
+                answer = self._finished(message)
+                stopped = overdue and answer.end is End.CANCELLED
+                return replace(answer, end=End.OVERDUE) if stopped else answer
+            elif message is End.SILENT and not overdue and self._clock.mono_ns() >= until_ns:
+                # It is asked to stop, as for a recall, and has as long for it as for anything it says.
+                until_ns, overdue = self._clock.mono_ns() + round(_SILENCE_S * _NS), True
+                process.send(Cancel(self._job))
             else:
                 # Dead, silent, or saying what nobody asked: it goes, and what it had computed is charged.
                 how = message if isinstance(message, End) else End.GARBAGE
@@ -246,14 +267,14 @@ class OnDevice:
             return None
         try:
             manifest = await anyio.to_thread.run_sync(read_manifest, folder, FORMAT)
-            self._check_memory(manifest)
+            self._check_memory(manifest, await anyio.to_thread.run_sync(self._available))
         except CrystalError as problem:
             self._refused(str(problem))
             return None
         return await self._loaded(folder, manifest)
 
-    def _check_memory(self, manifest: Manifest) -> None:
-        needed, free = self.needed_bytes(manifest), self._available()
+    def _check_memory(self, manifest: Manifest, free: int | None) -> None:
+        needed = self.needed_bytes(manifest)
         if free is not None and free < needed:
             raise PermanentError(
                 Code.NOT_ENOUGH_MEMORY,

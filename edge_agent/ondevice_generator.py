@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import msgspec
 
@@ -10,10 +11,12 @@ from edge_agent.ondevice import OnDevice
 from edge_agent.ondevice_state import Prompt
 from edge_agent.ondevice_wire import End
 from shared.ports import Draft, DraftRequest
-from shared.prompt import turns
+from shared.prompt import prompt_tokens, turns
 from shared.replies import unfit
 from shared.wire import DraftFailure
 
+# Twice a long turn. A board writes some tens of tokens a second; longer answers are the hub's.
+MOST_ANSWER_TOKENS = 512
 _SCHEMA = json.dumps(
     {
         "type": "object",
@@ -43,6 +46,13 @@ class OnDeviceGenerator:
     def available(self) -> bool:
         """Whether a draft would be tried now."""
         return self._board.available
+
+    def fitted(self, request: DraftRequest) -> DraftRequest:
+        """What this board can take of a request: the farthest neighbours go first, the answer is bounded."""
+        fitting = replace(request, max_tokens=min(request.max_tokens, MOST_ANSWER_TOKENS))
+        while fitting.neighbours and prompt_tokens(fitting) > self._board.max_prompt_tokens:
+            fitting = replace(fitting, neighbours=fitting.neighbours[:-1])
+        return fitting
 
     async def draft(self, request: DraftRequest) -> Draft:
         """Never raises for what the model does: a failure is a draft with a reason and its tokens."""

@@ -52,10 +52,18 @@ class ModelProcess:
         """True once the process has ended, however."""
         return self._process.poll() is not None
 
-    def send(self, message: ToChild) -> None:
-        """Hand a message over without waiting; a process that is gone hears nothing."""
+    def send(self, message: ToChild) -> bool:
+        """Hand a message over without waiting; a process that is gone hears nothing.
+
+        False where the message cannot be one (too long, no Unicode): nothing was sent.
+        """
+        try:
+            frame = framed(message)
+        except ValueError:
+            return False
         with suppress(OSError, RuntimeError):
-            self._writer.write(framed(message))
+            self._writer.write(frame)
+        return True
 
     async def receive(self) -> ToParent | End:
         """The next message, or how the process was lost (CRASHED, GARBAGE). Cancelling loses nothing."""

@@ -24,6 +24,8 @@ class End(str, Enum):
     FAILED = "model_failed"
     CRASHED = "model_crashed"
     SILENT = "model_silent"
+    OVERDUE = "model_overdue"
+    """It worked for too long, and was stopped."""
     GARBAGE = "model_garbage"
     UNAVAILABLE = "model_unavailable"
 
