@@ -129,6 +129,15 @@ class State:
                 (row.tokens, row.admitted, row.reason, row.wall_ns, place),
             )
 
+    def charged(self, row: LedgerRow, except_place: int) -> bool:
+        """Whether this version and rung cost something in this stage before, of the same source."""
+        found = self._db.query_one(
+            "SELECT 1 FROM ledger WHERE tenant = ? AND stage = ? AND number = ? AND version = ?"
+            " AND target = ? AND source = ? AND tokens > 0 AND row != ?",
+            (row.tenant, row.stage, row.number, row.version, row.to, row.source, except_place),
+        )
+        return found is not None
+
     def totals(self, tenant: str) -> Mapping[str, float]:
         """Attempts to lift, admissions, tokens of any use, and link bytes in all."""
         row = self._db.query_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,9 @@ class ScriptedBoard:
         self.tokens = 120
         self.drafted: list[DraftRequest] = []
 
+    def fitted(self, request: DraftRequest) -> DraftRequest:
+        return request
+
     async def draft(self, request: DraftRequest) -> Draft:
         self.drafted.append(request)
         if self.hangs is not None:
@@ -91,8 +95,8 @@ def _opened(directory: Path, thread: WorkerThread) -> Parts:
     return Parts(store, Retrieval(store), valuation, state, thread, FakeClock(), anyio.Lock())
 
 
-@pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+@asynccontextmanager
+async def opened_house(tmp_path: Path) -> AsyncIterator[House]:
     thread = WorkerThread("store", Pulse("store", FakeClock()))
     made = House(await thread.run(_opened, tmp_path, thread))
     yield made
@@ -100,6 +104,12 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     await thread.run(made.parts.state.close)
     await thread.run(made.parts.store.close)
     await thread.aclose()
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with opened_house(tmp_path) as made:
+        yield made
 
 
 STEP = Promotion(1, Rung.SKELETAL, Rung.COMPRESSED, Source.MODEL, 10.0, 100.0)

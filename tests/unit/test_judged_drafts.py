@@ -11,7 +11,7 @@ import pytest
 
 from edge_agent.distill import PlainDistiller
 from edge_agent.drafting import Drafting
-from edge_agent.entries import NewEntry
+from edge_agent.entries import NewEntry, StageTally
 from edge_agent.parts import Parts
 from edge_agent.retrieval import Retrieval
 from edge_agent.state import State
@@ -69,6 +69,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         numbers = store.add_many([NewEntry(TEXT)])
         store.apply_moves(dict.fromkeys(numbers, Rung.SKELETAL))
         state = State.open(tmp_path / "state")
+        state.end_stage(StageTally(0, 0, 0.0, 100_000), 1.0, None, 0)
         valuation = Valuation(store, ValueMode.PRODUCT, 0.3)
         return Parts(store, Retrieval(store), valuation, state, thread, FakeClock(), anyio.Lock())
 
