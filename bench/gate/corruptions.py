@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 from bench.gate.texts import CITIES, MEN, ROOMS, WOMEN, Text
 
+_NEARLY = Path(__file__).with_name("nearly.txt")
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
     "November", "December",
@@ -159,6 +162,28 @@ def sibling(text: Text, rng: random.Random) -> str | None:
     return _with(text.plain, match, f"{other} {rng.randint(20, 990)}", 1)
 
 
+@cache
+def near_synonyms() -> tuple[tuple[str, str], ...]:
+    """A word, and one near to it that says something else."""
+    lines = _NEARLY.read_text(encoding="utf-8").splitlines()
+    return tuple(
+        (said, other)
+        for said, _, other in (line.partition("=") for line in lines if not line.startswith("#"))
+        if other
+    )
+
+
+def near_synonym(text: Text, rng: random.Random) -> str | None:
+    """One word replaced by one that is near to it and changes the fact."""
+    pairs = list(near_synonyms())
+    rng.shuffle(pairs)
+    for said, other in pairs:
+        match = _pick(re.compile(rf"(?<![\w-]){said}(?![\w-])"), text.plain, rng)
+        if match is not None and not _listed(text.plain, match):
+            return _with(text.plain, match, other)
+    return None
+
+
 # --- what the texts themselves offer ----------------------------------------------------------------
 
 
@@ -193,5 +218,6 @@ DETAILS: dict[str, tuple[Corruption, Sequence[str]]] = {
     "outcome": (outcome, ("out",)),
     "sibling": (sibling, ()),
     "condition": (condition, ("cond",)),
+    "near_synonym": (near_synonym, ()),
 }
 """Each with the edits a text must offer for it."""

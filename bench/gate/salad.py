@@ -84,6 +84,7 @@ WRONG = {
     "negation_added": denied,
     "negation_removed": undenied,
     "outcome": flipped,
+    "near_synonym": corruptions.near_synonym,
     "neighbour": forgeries.neighbour,
     "extra": forgeries.extra,
     "truncated": forgeries.truncated,

@@ -7,6 +7,7 @@ unsupported content.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from shared.memory import contradiction, entailment, support, surface
 from shared.memory.direction import read
@@ -77,8 +78,8 @@ def _supported(
     residue = support.Residue(shown, loose=_lossy(base))
     claimed = entailment.claimed_denials(made, evidence) if _lossy(base) else frozenset()
     lack = support.first_lack(evidence.clauses, residue, neighbours, claimed)
-    if lack is not None:
-        return Verdict(admitted=False, reason=lack.reason.value, offending=lack.offending, open=lack.open)
+    if lack is not None and not lack.open:
+        return _rejected(lack.reason, offending=lack.offending)
     if _lossy(base):
         # In a residue many facts may stand in one clause: their relations alone tell them apart.
         alike = support.verbatim(evidence.clauses, shown)
@@ -88,6 +89,8 @@ def _supported(
         mixed = contradiction.recombined(made, evidence, marked, alike)
         if mixed is not None:
             return _rejected(Reason.TUPLE_SWAPPED, offending=_surface(evidence.clauses[mixed]))
+    if lack is not None:
+        return replace(_rejected(lack.reason, offending=lack.offending), open=True)
     return _ADMITTED
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from shared.memory import denial, matching
 from shared.memory.entailment import Reason
 from shared.memory.evidence import Evidence, Phrase
+from shared.memory.lexicon import CALENDAR, UNITS
 from shared.memory.residue import PRONOUNS, Lack, Residue
 from shared.memory.statements import SEQUENCE, SHARING, Statement, Statements, contentful
 from shared.memory.tokens import Clause, clauses
@@ -21,6 +24,8 @@ def first_lack(
 ) -> Lack | None:
     """The first thing that the draft says and the residue does not, or says only a part of.
 
+    A word that stands nowhere fails no rule: the first one comes back, `open`, where nothing else is wrong.
+
     claimed: clauses whose negation an invariant claims; the residue may have lost it.
     """
     read = Statements(draft)
@@ -31,23 +36,30 @@ def first_lack(
     covered: dict[int, set[str]] = {}
     leaning: set[int] = set()
     last = -1
+    free: dict[int, int] = {}
+    strange: Lack | None = None
     for at, clause in enumerate(draft):
         if at in repeated:
             last = repeated[at]
             continue
-        found = _new(read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed)
-        if isinstance(found, Lack):
-            return found
+        found, lack, unknown = _new(read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed)
+        if lack is not None and not lack.open:
+            return lack
+        strange = strange or lack
         if found is None:
             continue
         if clause.tokens[0].norm in SEQUENCE and last > found.places[0] and not residue.loose:
             return Lack(Reason.UNSUPPORTED_CLAUSE, clause.tokens[0].surface)
         for place in found.places:
             covered.setdefault(place, set()).update(found.said)
+            free[place] = free.get(place, 0) + unknown
             if _leans(read[at], residue.statements[place]):
                 leaning.add(place)
         last = found.places[-1]
-    return _dropped(whole, covered, leaning, residue)
+    dropped = _dropped(whole, covered, free, leaning, residue)
+    if strange is not None and dropped is not None and dropped.reason is Reason.PART_DROPPED:
+        return strange._replace(open=False)  # more is gone than the unknown words could say
+    return dropped or strange
 
 
 def _repeated(draft: Sequence[Clause], read: Statements, residue: Residue) -> dict[int, int] | Lack:
@@ -76,18 +88,44 @@ def _new(
     said: matching.Said,
     *,
     claimed: bool,
-) -> matching.Match | Lack | None:
-    """Which statement this one says in other words; None for one that says nothing."""
+) -> _Found:
+    """Which statement this one says in other words; nothing for one that says nothing."""
     unknown = _unknown(statement, residue, neighbours)
-    if unknown is not None:
-        return unknown
+    if unknown is not None and not unknown.open:
+        return _Found(None, unknown)
     if residue.loose and not claimed and denial.turned(statement.clause, residue.denials):
-        return Lack(Reason.POLARITY_FLIPPED, statement.text())
+        return _Found(None, Lack(Reason.POLARITY_FLIPPED, statement.text()))
+    if unknown is not None:
+        return _around(unknown, statement, residue, last, said)
     if statement.content or statement.clause.denials:
-        return matching.find(statement, residue, last, said)
+        found = matching.find(statement, residue, last, said)
+        return _Found(None, found) if isinstance(found, Lack) else _Found(found)
     if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
-        return Lack(Reason.UNSUPPORTED_CLAUSE, statement.text())
-    return None
+        return _Found(None, Lack(Reason.UNSUPPORTED_CLAUSE, statement.text()))
+    return _Found()
+
+
+class _Found(NamedTuple):
+    """What a statement of the draft says, and what is wrong with it; both where it has an unknown word."""
+
+    match: matching.Match | None = None
+    lack: Lack | None = None
+    unknown: int = 0
+    """Words that may stand for as many of the residue's."""
+
+
+def _around(
+    unknown: Lack, statement: Statement, residue: Residue, last: int, said: matching.Said
+) -> _Found:
+    """What the words beside an unknown one say. They too must be of one statement."""
+    rest = copy.copy(statement)
+    rest.content = {form: token for form, token in statement.content.items() if residue.knows(token)}
+    if not rest.content:
+        return _Found(None, unknown._replace(open=False))  # nothing of it stands anywhere
+    found = matching.find(rest, residue, last, said)
+    if isinstance(found, Lack):
+        return _Found(None, found)
+    return _Found(found, unknown, len(statement.content) - len(rest.content))
 
 
 _HARMLESS = frozenset(("again", "too", "same", "other"))
@@ -101,7 +139,8 @@ def _borrows(read: Statements, at: int, residue: Residue, place: int) -> bool:
 
 
 def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) -> Lack | None:
-    """A number, a name or a word that stands nowhere."""
+    """A number or a name that stands nowhere; else, `open`, the first word that does not."""
+    strange: Lack | None = None
     for form, token in statement.content.items():
         if residue.knows(token):
             continue
@@ -114,8 +153,10 @@ def _unknown(statement: Statement, residue: Residue, neighbours: Sequence[str]) 
         named = token.surface[:1].isupper() and not (first and ordinary)
         if named or form in residue.names:
             return Lack(Reason.UNSUPPORTED_NAME, token.surface)
-        return Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
-    return None
+        if token.norm in UNITS or token.form in UNITS or token.norm in CALENDAR:
+            return Lack(Reason.UNSUPPORTED_CLAUSE, token.surface)
+        strange = strange or Lack(Reason.UNSUPPORTED_CLAUSE, token.surface, open=True)
+    return strange
 
 
 def _borrowed(neighbours: Sequence[str]) -> set[str]:
@@ -134,13 +175,19 @@ def _shown(clause: Clause) -> str:
 
 
 def _dropped(
-    whole: set[int], covered: dict[int, set[str]], leaning: set[int], residue: Residue
+    whole: set[int],
+    covered: dict[int, set[str]],
+    free: dict[int, int],
+    leaning: set[int],
+    residue: Residue,
 ) -> Lack | None:
     """A statement that the draft makes without all its words, or without its condition."""
     for place, said in covered.items():
         there = residue.statements[place]
         missing = [form for form in there.content if form not in said]
-        if missing and not all(form in there.subject and place in leaning for form in missing):
+        if missing and all(form in there.subject and place in leaning for form in missing):
+            continue
+        if len(missing) > free[place] or any(there.content[form].numeric for form in missing):
             return Lack(Reason.PART_DROPPED, there.content[missing[0]].surface)
     for place in (*covered, *whole):
         for other in _conditions(residue, place):

@@ -1,7 +1,8 @@
 """English as the gate reads it: verbs, irregular forms, and wordings a writer may choose freely.
 
 Each line of SYNONYMS is one set: any member may stand for another, in any of their regular or listed forms.
-A word may be in several sets; sets are not joined. Never antonyms, never a change of who, how many or when.
+A word may be in several sets; sets are not joined. Only words that are interchangeable in nearly every sense: a
+paraphrase rejected is cheap, a fact changed is not ("retired" is not "resigned", nor "mailed" "emailed").
 """
 
 from __future__ import annotations
@@ -89,184 +90,85 @@ flush index ingest iterate parse poll provision query render replicate rollback 
 spawn stream sync throttle timeout truncate
 """
 _SYNONYMS = """
-take grab fetch collect pick|pick choose select opt|get obtain receive acquire|buy purchase acquire|
-put place set lay position|go move walk head travel|see notice spot find observe|
-spot detect find discover locate|say state mention remark|tell inform notify|begin start commence|
-start launch initiate|end finish conclude|finish complete|task goal job assignment|big large|
-contain hold include comprise|hold keep retain|keep store|store save stash|keep preserve maintain|
-small little|fast quick rapid swift|quickly rapidly swiftly fast speedily|slow sluggish|
-slowly gradually|dumb stupid foolish|happy glad cheerful pleased delighted joyful|sad unhappy sorrowful|
-angry mad furious annoyed irate|afraid scared frightened fearful terrified|
-tired exhausted weary fatigued|ill sick unwell|healthy well fit|strange odd weird unusual peculiar|
-difficult hard tough challenging|easy simple effortless straightforward|
-important significant crucial essential vital key|beautiful pretty lovely gorgeous attractive|
-ugly unattractive|rich wealthy affluent|poor impoverished|old aged|older elder|new recent fresh|
-new brand-new|broken damaged defective faulty|broken smashed|wide broad|tall high|near close nearby|
-far distant remote|quiet silent calm peaceful|loud noisy|dangerous hazardous risky unsafe|safe secure|
-correct right accurate|accurate precise exact|exactly precisely|wrong incorrect mistaken|
-whole entire complete full|empty vacant|full packed|main primary principal chief|
-necessary required needed essential mandatory|optional voluntary|enough sufficient adequate|
-many numerous|several multiple|usual normal typical regular ordinary|
-usually normally typically generally|often frequently regularly|sometimes occasionally|
-immediately instantly promptly straightaway|suddenly abruptly unexpectedly|soon shortly|
-maybe perhaps possibly|certain sure|certainly definitely surely|probably likely presumably|
-approximately roughly about around circa|only just solely merely|also additionally too|
-another additional extra further|famous renowned well-known celebrated|brave courageous|
-polite courteous|rude impolite|honest truthful|lazy idle|angry cross|funny amusing humorous|
-boring dull tedious|interesting fascinating|delicious tasty|dirty filthy|clean spotless|wet damp moist|
-dry arid|cold chilly|hot scorching|dark dim|expensive costly pricey|cheap inexpensive affordable|
-free complimentary gratis|present current|former previous earlier|previous prior|last final|
-next following subsequent|modern contemporary|child kid youngster|baby infant|man gentleman|woman lady|
-father dad daddy papa|grandmother grandma granny|grandfather grandpa|friend pal buddy mate|
-colleague coworker workmate co-worker|boss manager supervisor|leader head chief|worker employee|
-employee staff|staff personnel|employ hire recruit|doctor physician|teacher instructor|student pupil|
-lawyer attorney solicitor|police cop|policeman cop officer|customer client|visitor guest|guest attendee|
-owner proprietor|tenant renter|citizen resident|resident inhabitant|neighbour neighbor|author writer|
-expert specialist|assistant aide helper|administrator admin|people folks persons|team crew|crowd throng|
-car automobile auto|bicycle bike cycle|motorcycle motorbike|truck lorry|
-plane airplane aircraft aeroplane|taxi cab|subway metro underground|elevator lift|road street|
-highway motorway freeway|path trail track|pavement sidewalk|petrol gasoline gas|house home residence|
-apartment flat|building edifice|room chamber|bathroom washroom restroom|toilet lavatory restroom|
-cellar basement|corridor hallway|shop store|supermarket grocery|
-company firm business corporation enterprise|factory plant works|office workplace|
-pharmacy chemist drugstore|church chapel|village hamlet|country nation|border frontier|
-forest woods wood|sea ocean|hill mound|stone rock|coast shore|island isle|couch sofa settee|rug carpet|
-curtain drape|lamp light|fridge refrigerator|freezer icebox|tap faucet|rubbish garbage trash waste|
-bin trashcan wastebasket|bag sack|parcel package packet|mail post|email e-mail mail|phone telephone|
-mobile cellphone smartphone cell|call phone telephone ring|television tv telly|computer pc|
-screen display monitor|picture image photo|photo photograph snapshot|film movie|song track|book volume|
-magazine journal|newspaper paper|pen ballpoint|purse handbag|wallet billfold|coat jacket|
-sweater jumper pullover|trousers pants slacks|clothes clothing garments apparel|glasses spectacles|
-present gift|prize award|toy plaything|food meal|dinner supper|lunch luncheon|soup broth|sweets candy|
-biscuit cookie|crisps chips|medicine medication drug|pill tablet|injury wound|illness disease sickness|
-pain ache|holiday vacation|trip journey voyage|journey travel|party celebration|funeral burial|
-autumn fall|start beginning|end finish ending conclusion|middle centre center|top peak summit|
-bottom base|part portion section piece|piece bit|amount quantity|price cost|cost price charge|
-fee charge|salary wage pay|money cash funds|debt liability|profit gain earnings|loss deficit|tax levy|
-bill invoice|receipt proof|contract agreement|deal agreement|rule regulation|law statute|
-permission consent authorisation|mistake error|fault defect flaw|bug defect|
-problem issue trouble difficulty|question query enquiry inquiry|answer reply response|
-idea thought notion|method approach technique way|reason cause|aim goal purpose objective target|
-choice option selection|advice guidance|help assistance aid support|damage harm|danger risk hazard|
-accident crash collision|fire blaze|noise sound|smell odor odour scent|speed velocity|size dimension|
-shape form|colour color hue|weight mass|length duration|report account|note memo|page sheet|word term|
-name title|information info details|news tidings|story tale|rain rainfall|storm tempest|wind breeze|
-job work occupation profession|game match|winner victor champion|deadline due-date|schedule timetable|
-confidence certainty|warning alert alarm|check inspection|inspection examination|software program|
-program application app|folder directory|disk disc|password passcode|connection link|network net|
-machine device apparatus|tool instrument implement|engine motor|arm manipulator|battery accumulator|
-ask request inquire enquire|ask question|answer reply respond|speak talk converse|shout yell scream|
-whisper murmur|explain clarify|describe depict|discuss debate|argue quarrel|agree consent|
-promise pledge vow|suggest propose recommend|advise counsel recommend|warn caution alert|
-complain grumble moan|thank appreciate|apologise apologize|invite ask|greet welcome|introduce present|
-announce declare proclaim|claim assert|admit confess acknowledge|accept approve|
-approve authorise authorize endorse|confirm verify validate|check verify inspect examine|
-inspect examine check|test examine try|examine study inspect|investigate examine probe|look watch|
-watch observe view monitor|show display exhibit present|reveal disclose expose|hide conceal|
-search seek hunt|find discover locate|recognise recognize|understand comprehend grasp|think believe|
-believe trust|think consider|remember recall recollect|learn discover|learn study|
-teach instruct educate|train coach|practise practice rehearse|read peruse|write author compose pen|
-draw sketch|paint colour color|make create produce|make build construct|build construct erect|
-make manufacture produce|design create plan|create generate|invent devise|develop create|
-fix repair mend|repair restore|improve enhance better|change alter modify|change switch|
-replace substitute|swap exchange|adjust calibrate tune|increase raise boost|raise lift|
-rise climb increase|grow increase expand|decrease reduce lower|reduce cut lessen|shrink contract|
-fall drop|drop decrease|break smash shatter|break damage|damage harm impair|destroy demolish wreck ruin|
-hurt injure harm wound|burn scorch|cut slice chop|divide split|join connect attach link|
-attach fasten fix|connect link|separate detach split|open unlock|open unseal|close shut|
-empty clear drain|remove delete erase|remove withdraw extract|delete erase|throw toss hurl|
-throw discard|release free liberate|catch capture seize|hold grip grasp|bring deliver|deliver transport|
-deliver supply|send dispatch forward ship|send mail post|send transmit|give hand pass|give donate|
-give provide supply|give grant|lend loan|return give-back|return come-back|repay refund|pay settle|
-sell vend|save rescue|save keep|protect guard defend|help assist aid support|support back|
-stop halt cease|stop discontinue quit|prevent stop avert|block obstruct jam|cancel abort call-off|
-abort terminate cancel|postpone delay defer|delay hold-up|late delayed overdue belated|stay remain|
-remain continue|live reside dwell|visit see|enter access|escape flee|run operate|run manage direct|
-manage lead direct supervise oversee|lead head direct|control operate|operate run work|operate function|
-work function|use utilise utilize employ apply|utilise utilize|wear sport|drive steer|ride travel|
-climb ascend scale|descend dismount|fall tumble|sleep slumber doze|wake awaken|eat consume devour|
-drink sip consume|cook prepare|bake cook|heat warm|cool chill|clean wash|clean cleanse|
-wash rinse launder|tidy clean|pour tip|mix blend stir combine|combine merge unite|
-gather collect assemble|collect gather|gather meet|choose pick select|prefer favour favor|like enjoy|
-love adore|hate detest loathe despise|want wish desire|need require|require demand|hope wish|
-try attempt endeavour|succeed pass|succeed win|win triumph|beat defeat|lose misplace|fail flunk|
-allow permit let enable|permit authorise|forbid prohibit ban|force compel|order command|order request|
-book reserve|reserve set-aside|rent lease hire|own possess have|have possess own|belong pertain|
-become turn|seem appear|appear emerge|happen occur|occur take-place|cause produce|include contain|
-measure gauge|count tally|weigh measure|calculate compute|estimate assess evaluate|compare contrast|
-record log register|record note|register enrol enroll|print publish|deploy release|install set-up|
-update upgrade|restart reboot|start boot|launch start|move shift|move relocate transfer|shift move|
-push press|press click|pull drag|turn rotate|rotate spin turn|lift raise hoist|lower reduce|
-follow trail pursue|chase pursue|accompany escort|marry wed|married wed|die perish|dead deceased|
-kill slay|plant sow|hire engage|dismiss fire sack|retire resign|resign quit|appoint name|elect choose|
-vote ballot|attend visit|join enter|organise organize arrange|arrange plan schedule|schedule plan|
-prepare ready|celebrate mark|finish end|complete end|last continue|expire lapse|renew extend prolong|
-extend lengthen|shorten abbreviate|contact reach|heal recover|recover recuperate|suffer endure|
-prescribe order|vaccinate inoculate immunise|diagnose identify|translate interpret|steal rob|
-arrest detain|accuse blame|blame fault|punish penalise|forgive pardon|trust rely|respect admire|
-admire respect|praise compliment commend|laugh giggle chuckle|smile grin|cry weep sob|worry fret|
-surprise astonish amaze|annoy irritate|scare frighten|bother disturb|interrupt disturb|inherit receive|
-collect accumulate|possess hold|employ use|daily everyday|weekly every-week|annually yearly|every each|
-all every|entire all|nobody no-one|somebody someone|everybody everyone|anybody anyone|beside alongside|
-below beneath underneath|above over|toward towards|within inside|via through|organise organize|
-analyse analyze|colour color|centre center|metre meter|grey gray|travelled traveled|licence license|
-tyre tire|programme program|cheque check|catalogue catalog|realise realize|favourite favorite preferred|
-successfully success|completion complete|arrival arrive|departure depart|decision decide|payment pay|
-purchase buy|sale sell|delivery deliver|repair fix|dog hound|cow cattle|hen chicken|
-certificate credential|ticket pass|luggage baggage|suitcase case|map chart|temporary interim|
-permanent lasting|initial first|final last|ready prepared|available free|able capable|unable incapable|
-alone solo|together jointly|valid legitimate|invalid void|active live|inactive dormant|online connected|
-offline disconnected|identical same|similar alike|equal same|opposite contrary|rough coarse|smooth even|
-sharp keen|heavy weighty|thin slim slender|blind sightless|deaf unhearing|bald hairless|
-mother mom mum mama|arrive come|leave depart|depart go|reach arrive|result outcome|
-success successful succeed|unsuccessful fail|failure fail|copy duplicate replicate|
-founded establish create|fine okay ok alright|wait await|warm warm-up|identify recognise recognize|
-test exam examination|allowed permitted|allow permit let|plan scheme|person individual|rest remainder|
-hall hallway|meeting conference|mean signify|birth born|pupil student|handle manage|choose decide-on|
-sick ill|often regularly|garbage trash rubbish|gas petrol gasoline|cookie biscuit|trip excursion|
-receive obtain|bag handbag purse|big sizable|talk chat speak|error mistake fault|quick speedy|
-end terminate|begin commence start|sofa couch|pledge promise|free vacant|lift elevator|tablet pill|
-freed release|warning alert|deny refuse|refuse reject decline|decline reject|ship send|keep retain|
-location place|locate situate|occur happen|error bug|huge enormous gigantic|tiny minuscule|
-large sizeable|whole total|silent quiet|rich wealthy|angry mad|begin originate|attempt try|
-physician doctor|answer reply|gather collect|odd strange|below under underneath beneath|over above|
-inside within|large big
+begin start commence|finish complete|end finish|end ending|start beginning|buy purchase|choose select|
+put place|find discover|inform notify|big large|small little|fast quick rapid swift speedy|
+quickly rapidly swiftly fast speedily|happy glad|sad unhappy|afraid scared frightened|ill sick unwell|
+strange weird|difficult hard|rich wealthy|older elder|defective faulty|wide broad|dangerous hazardous|
+precise exact|exactly precisely|wrong incorrect|whole entire|necessary needed|need require|
+mandatory obligatory|enough sufficient|many numerous|usually typically|often frequently|
+sometimes occasionally|immediately instantly straightaway|suddenly abruptly|soon shortly|
+maybe perhaps possibly|certainly definitely|probably likely|approximately roughly about around circa|
+only solely merely|also additionally too|additional extra further|famous renowned well-known|
+brave courageous|polite courteous|rude impolite|honest truthful|boring tedious|delicious tasty|damp moist|
+expensive costly pricey|cheap inexpensive|former previous|previous prior|following subsequent|child kid|
+baby infant|man gentleman|woman lady|father dad daddy papa|mother mom mum mama|grandmother grandma granny|
+grandfather grandpa|friend pal buddy|colleague coworker workmate co-worker|employee staff|staff personnel|
+doctor physician|lawyer attorney|owner proprietor|tenant renter|resident inhabitant|neighbour neighbor|
+author writer|administrator admin|people folks persons|person individual|crowd throng|
+car automobile auto|bicycle bike|motorcycle motorbike|truck lorry|plane airplane aeroplane|taxi cab|
+subway metro|elevator lift|motorway freeway|pavement sidewalk|petrol gasoline|apartment flat|
+building edifice|toilet lavatory|cellar basement|corridor hallway|shop store|company firm|
+pharmacy drugstore|forest woods|island isle|couch sofa settee|curtain drape|fridge refrigerator|
+tap faucet|rubbish garbage trash|parcel package|email e-mail|phone telephone|mobile cellphone|
+television tv telly|photo photograph|film movie|wallet billfold|sweater jumper pullover|
+clothes clothing garments|present gift|prize award|toy plaything|lunch luncheon|sweets candy|
+biscuit cookie|medicine medication|illness sickness|pain ache|trip journey|autumn fall|peak summit|
+amount quantity|permission authorisation authorization|mistake error|defect flaw|problem issue|
+answer reply respond response|enquiry inquiry|enquire inquire|help assistance aid|help assist aid|
+damage harm|danger hazard|smell odour odor|speed velocity|information info|news tidings|story tale|
+rain rainfall|occupation profession|winner victor|deadline due-date|schedule timetable|folder directory|
+disk disc|speak talk|shout yell|promise pledge vow|suggest propose|claim assert|show display|
+reveal disclose|hide conceal|understand comprehend|think believe|remember recollect|write author|
+build construct|fix repair mend|improve enhance|alter modify|swap exchange|rise increase|
+decrease reduce|hurt injure|divide split|attach fasten|close shut|delete erase|throw toss|
+send dispatch|provide supply|lend loan|save rescue|stop halt cease|block obstruct|postpone defer|
+stay remain|live reside|use utilise utilize|climb ascend|sleep slumber|wake awaken awake|mix blend|
+gather collect|love adore|hate detest loathe|try attempt|beat defeat|allow permit|
+forbid prohibit|force compel|book reserve|own possess|seem appear|happen occur|measure gauge|
+calculate compute|assess evaluate|inspect examine|restart reboot|move relocate|marry wed|married wed|
+die perish|dead deceased|expire lapse|recover recuperate|vaccinate inoculate|punish penalise|
+praise commend|cry weep|annoy irritate|scare frighten|annually yearly|every each|nobody no-one|
+somebody someone|everybody everyone|anybody anyone|beside alongside|below beneath underneath under|
+toward towards|via through|luggage baggage|slim slender|leave depart|result outcome|copy duplicate|
+founded establish|fine okay ok alright|wait await|exam examination|allowed permitted|rest remainder|
+located situated|huge enormous gigantic|tiny minuscule|analyse analyze|apologise apologize|
+authorise authorize|recognise recognize|realise realize|organise organize|practise practice|colour color|
+centre center|metre meter|grey gray|travelled traveled|licence license|tyre tire|programme program|
+catalogue catalog|favourite favorite|favour favor|enrol enroll|successfully success|
+success successful succeed|unsuccessful fail|failure fail|completion complete|arrival arrive|
+departure depart|decision decide|payment pay|sale sell|delivery deliver|birth born
 """
 # Several words that stand for one; the rest of the clause keeps its words.
 _PHRASES = """
-pick up:take|picks up:take|lift up:lift|call off:cancel|set up:install|give back:return|
-gives back:return|give away:donate|hand over:give|hand out:distribute|find out:discover|
-carry out:perform|carry on:continue|go on:continue|keep on:continue|put off:postpone|turn down:reject|
-take off:remove|throw away:discard|throw out:discard|look for:search|searches for:search|
-search for:search|take place:happen|let know:inform|come back:return|go back:return|get back:return|
-send back:return|bring back:return|pay back:repay|fill in:complete|fill out:complete|run out:expire|
-use up:consume|take part:participate|get up:rise|stand up:rise|go up:rise|go in:enter|come down:fall|
-go down:fall|grow up:mature|shut down:stop|close down:close|shut off:stop|break down:fail|wake up:wake|
-clean up:clean|tidy up:tidy|end up:end|finish off:finish|ring up:phone|phone up:phone|call up:phone|
-write down:record|note down:record|hold up:delay|cut down:reduce|speed up:accelerate|slow down:slow|
-arrive at:reach|arrive in:reach|get to:reach|set off:leave|set out:leave|check in:register|
-sign up:register|log in:login|put together:assemble|take apart:dismantle|get rid of:remove|
-make sure:ensure|look after:mind|take care of:mind|look at:watch|depend on:rely|rely on:rely|
-count on:rely|deal with:handle|get in touch with:contact|point out:mention|bring up:mention|
-set aside:reserve|put aside:reserve|put down:place|put back:return|come across:find|due to:because|
-owing to:because|because of:because|in order to:to|so as to:to|close to:near|next to:near|
+pick up:take|picks up:take|lift up:lift|call off:cancel|give back:return|gives back:return|
+hand over:give|hand out:distribute|find out:discover|carry out:perform|carry on:continue|
+go on:continue|keep on:continue|put off:postpone|turn down:reject|take off:remove|
+throw away:discard|throw out:discard|look for:search|searches for:search|search for:search|
+take place:happen|let know:inform|come back:return|go back:return|pay back:repay|fill in:complete|
+fill out:complete|use up:consume|take part:participate|get up:rise|go up:rise|go in:enter|
+break down:fail|wake up:wake|clean up:clean|tidy up:tidy|finish off:finish|ring up:phone|
+phone up:phone|speed up:accelerate|slow down:slow|arrive at:reach|arrive in:reach|sign up:register|
+log in:login|put together:assemble|take apart:dismantle|get rid of:remove|make sure:ensure|
+look after:mind|take care of:mind|rely on:rely|count on:rely|deal with:handle|
+get in touch with:contact|point out:mention|set aside:reserve|put aside:reserve|due to:because|
+owing to:because|because of:because|in order to:to|so as to:to|close to:near|
 in the vicinity of:near|at the back of:behind|in the back of:behind|on top of:on|inside of:in|
 as well as:and|as well:also|along with:with|together with:with|in addition to that:also|
 in addition:also|on top of that:also|as well as that:also|besides that:also|what is more:also|
-apart from that:also|at the same time:also|a lot of:many|lots of:many|a number of:several|a couple of:2|
-a pair of:2|a dozen:12|half a dozen:6|two times:twice|2 times:twice|three times:thrice|3 times:thrice|
-per cent:percent|
-with no:without|at once:immediately|right away:immediately|straight away:immediately|at present:now|
-at the moment:now|as long as:if|provided that:if|on condition that:if|in case:if|in the event that:if|
-except if:unless|only if:only if|has to:must|have to:must|had to:must|needs to:must|is required to:must|
-are required to:must|is obliged to:must|is able to:can|are able to:can|was able to:could|
-is allowed to:may|are allowed to:may|is permitted to:may|are permitted to:may|
-is not allowed to:must not|is going to:will|are going to:will|not any more:no longer|no more:no longer|
-no one:nobody|any one:anybody|each other:mutually|one another:mutually|more than:over|greater than:over|
-less than:under|fewer than:under|at least:minimum|at most:maximum|no more than:maximum|
-no less than:minimum|up to:maximum|a maximum of:maximum|a minimum of:minimum|power drill:drill|
-time limit:deadline|each and every:every|from now on:henceforth|by means of:using|
-with the help of:using|in front of:before-place|time of day:time
+apart from that:also|at the same time:also|a lot of:many|lots of:many|a number of:several|
+a dozen:12|half a dozen:6|two times:twice|2 times:twice|three times:thrice|3 times:thrice|
+per cent:percent|with no:without|at once:immediately|right away:immediately|
+straight away:immediately|at present:now|at the moment:now|provided that:if|on condition that:if|
+in the event that:if|except if:unless|only if:only if|has to:must|have to:must|had to:must|
+needs to:must|is required to:must|are required to:must|is obliged to:must|is able to:can|
+are able to:can|was able to:could|is allowed to:may|are allowed to:may|is permitted to:may|
+are permitted to:may|is not allowed to:must not|is going to:will|are going to:will|
+not any more:no longer|no more:no longer|no one:nobody|any one:anybody|each other:mutually|
+one another:mutually|more than:over|greater than:over|less than:under|fewer than:under|
+at least:minimum|at most:maximum|no more than:maximum|no less than:minimum|up to:maximum|
+a maximum of:maximum|a minimum of:minimum|time limit:deadline|each and every:every|
+from now on:henceforth|by means of:using|with the help of:using|in front of:before-place|
+time of day:time
 """
 
 
