@@ -210,6 +210,9 @@ class Statements(Sequence[Statement]):
     def __getitem__(self, at: int | slice) -> Statement | list[Statement]:
         if isinstance(at, slice):
             return [self[one] for one in range(*at.indices(len(self)))]
+        known = self._read[at]
+        if known is not None:
+            return known
         first = at
         while self._read[first] is None and first and self._clauses[first].joint in SHARING:
             first -= 1

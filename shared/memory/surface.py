@@ -92,7 +92,7 @@ _LAST_WORD = re.compile(r"[^\W_]+$")
 
 def hidden(draft: str, rendered: str) -> str:
     """A character that nobody sees and the residue does not have; empty without one."""
-    if draft.isascii() and not INVISIBLE.search(draft):
+    if canonical(draft) is draft:
         return ""
     found = set("".join(INVISIBLE.findall(draft))).difference(rendered)
     return ascii(min(found)) if found else ""

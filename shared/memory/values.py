@@ -62,27 +62,31 @@ Rule = Callable[[Sequence[Token], int, list[Token]], Made]
 def settled(tokens: Sequence[Token]) -> list[Token]:
     """The tokens of a clause with every value and fixed phrase in one form."""
     out: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        token = tokens[at]
-        word, _, counts, _, _, bits, special = token
-        used = 0
+    behind = 0
+    for at, token in enumerate(tokens):
+        _, _, counts, _, _, bits, special = token
+        if at < behind:
+            continue  # a part of the value before
         # A plain number is a part of a value only where more of it follows.
         if special or bits & PHRASE or (counts and _goes_on(tokens, at + 1)):
-            if bits & PHRASE:
-                made, used = _phrase(tokens, at, out)
-            if not used:
-                for rule in _rules(word) if len(word) <= _LONGEST_VALUE else _RULES:
-                    made, used = rule(tokens, at, out)
-                    if used:
-                        break
-        if used:
-            out.extend(made)
-            at += used
-        else:
-            out.append(token)
-            at += 1
+            made, used = _phrase(tokens, at) if bits & PHRASE else NOTHING
+            if not used and (special or counts or (out and out[-1].numeric)):
+                made, used = _value(tokens, at, out)
+            if used:
+                out += made
+                behind = at + used
+                continue
+        out.append(token)
     return out
+
+
+def _value(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
+    word = tokens[at].norm
+    for rule in _rules(word) if len(word) <= _LONGEST_VALUE else _RULES:
+        made, used = rule(tokens, at, out)
+        if used:
+            return made, used
+    return NOTHING
 
 
 def _goes_on(tokens: Sequence[Token], at: int) -> bool:
@@ -241,25 +245,29 @@ def _weekday(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
     return ([tokens[at]._replace(norm=full, form=full)], 1) if full else NOTHING
 
 
-def _phrase(tokens: Sequence[Token], at: int, out: list[Token]) -> Made:
+def _phrase(tokens: Sequence[Token], at: int) -> tuple[Sequence[Token], int]:
+    token = tokens[at]
     if at + 2 < len(tokens) and tokens[at + 1].tag & PRONOUN:
         # "gave it back"
-        for said, meant in PHRASES.get(tokens[at].form, ()):
-            if said == (tokens[at].form, tokens[at + 2].form) and len(meant) == 1:
-                verb = word_token(meant[0])._replace(surface=tokens[at].surface)
-                return [verb, tokens[at + 1]], 3
-    if at + 1 == len(tokens) or (tokens[at].form, tokens[at + 1].form) not in PHRASE_STARTS:
+        apart = (token.form, tokens[at + 2].form)
+        for said, meant in PHRASES.get(token.form, ()):
+            if said == apart and len(meant) == 1:
+                return [*_meaning(meant, token.surface, 0), tokens[at + 1]], 3
+    if at + 1 == len(tokens) or (token.form, tokens[at + 1].form) not in PHRASE_STARTS:
         return NOTHING
-    for said, meant in PHRASES.get(tokens[at].form, ()):
-        behind = tokens[at + 1 : at + len(said)]
-        if len(behind) == len(said) - 1 and all(
-            token.form == form for token, form in zip(behind, said[1:], strict=True)
-        ):
-            made = [word_token(word)._replace(surface=tokens[at].surface) for word in meant]
-            if tokens[at].tag & made[0].tag & VERB:
-                made[0] = made[0]._replace(tag=tokens[at].tag)  # "was picked up" is as passive as "was taken"
-            return made, len(said)
+    for said, meant in PHRASES.get(token.form, ()):
+        if said == tuple([one.form for one in tokens[at : at + len(said)]]):
+            return _meaning(meant, token.surface, token.tag), len(said)
     return NOTHING
+
+
+@lru_cache(maxsize=1024)
+def _meaning(words: tuple[str, ...], surface: str, bits: int) -> tuple[Token, ...]:
+    """What a phrase stands for, looking like its first word; "was picked up" is as passive as "was taken"."""
+    made = [word_token(word)._replace(surface=surface) for word in words]
+    if bits & made[0].tag & VERB:
+        made[0] = made[0]._replace(tag=bits)
+    return tuple(made)
 
 
 _RULES: tuple[Rule, ...] = (_date, _time, number, _unit, _weekday)

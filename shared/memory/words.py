@@ -49,8 +49,8 @@ class Token(NamedTuple):
 
 def canonical(text: str) -> str:
     """NFKC without what nobody sees: full-width digits, ligatures and decomposed letters read alike."""
-    if text.isascii() and not INVISIBLE.search(text):
-        return text
+    if text.isascii() and (text.replace("\n", "").isprintable() or not INVISIBLE.search(text)):
+        return text  # most text: what can be printed hides nothing
     return unicodedata.normalize("NFKC", INVISIBLE.sub("", text))
 
 
