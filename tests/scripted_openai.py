@@ -42,6 +42,10 @@ class Script(Enum):
     BARE_SURROGATE = "bare surrogate"
     """Half a character in the reply itself, not in the JSON inside it."""
     NUL = "nul"
+    ESCAPED = "escaped"
+    """Letters as JSON escapes, as some engines write all that is not ASCII."""
+    OTHER_ENTRY = "other entry"
+    """A well-formed reply that restores another entry's text (`other`)."""
     RAMBLING = "rambling"
     """Never stops where it was told to, and says `stop` all the same."""
     ERROR_500 = "error 500"
@@ -71,6 +75,7 @@ _RAW_CONTENT = {
     Script.UNKNOWN_KEYS: '{"text": "A good draft.", "sure": true}',
     Script.SURROGATE: '{"text": "A \\ud800 draft."}',
     Script.BARE_SURROGATE: '{"text": "A \ud800 draft."}',
+    Script.ESCAPED: '{"text": "A caf\\u00e9 in Z\\u00fcrich \\ud83d\\ude00."}',
     Script.NUL: '{"text": "A \\u0000 draft."}',
 }
 
@@ -106,6 +111,7 @@ class ScriptedOpenAI:
     script: list[Script] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
+    other: str = "Another entry altogether."
     hold: anyio.Event | None = None
     page: str | None = None
     """What /metrics shows; None = 404."""
@@ -168,6 +174,7 @@ class ScriptedOpenAI:
         texts = {
             Script.ECHO: notes,
             Script.EMPTY: "  ",
+            Script.OTHER_ENTRY: self.other,
             Script.TRUNCATED: self.text[:5],
             Script.RAMBLING: "and so on " * 2000,
         }

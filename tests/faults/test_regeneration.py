@@ -12,6 +12,7 @@ from hub.app import LEDGER_NAME
 from hub.ledger import Ledger
 from hub.model import OpenAIGenerator
 from shared.errors import CrystalError, TransientError
+from shared.memory.gate import Reason
 from shared.memory.model import LADDERS, Kind, Rung
 from shared.memory.text_codec import TextCodec
 from shared.ports import DraftRequest
@@ -58,6 +59,34 @@ async def test_only_a_draft_that_the_gate_admits_comes_back(
     ledger = Ledger(tmp_path / LEDGER_NAME)
     assert ledger.totals(TENANT)["tokens"] == TOKENS
     assert ledger.totals(TENANT)["admitted"] == admitted
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "You are in the kitchen. You put the apple 1 in the fridge 2. The task is finished after 9 steps.",
+        TEXT.replace("mug 2", "mug 5").replace("shelf 3", "shelf 7").replace("14", "16"),
+    ],
+)
+async def test_a_reply_that_restores_another_entry_is_rejected_and_charged(
+    tmp_path: Path, other: str
+) -> None:
+    async with scripted_openai(Script.OTHER_ENTRY) as endpoint:
+        endpoint.other = other
+        generator = OpenAIGenerator(endpoint.url, "model-1", "none", 5.0)
+        gates = {Kind.EPISODE: TextGate()}
+        async with running_hub(tmp_path, gates=gates, generator=generator, strict=True) as hub:
+            link = link_to(hub, ListOutbox(), hub.admit())
+            async with running_link(link):
+                await until(lambda: link.generates)
+                draft = await link.draft(request())
+        await generator.aclose()
+    assert (draft.text, draft.tokens) == ("", TOKENS)
+    assert draft.failure in {reason.value for reason in Reason} | {"thin"}
+    ledger = Ledger(tmp_path / LEDGER_NAME)
+    totals = ledger.totals(TENANT)
+    assert (totals["tokens"], totals["admitted"]) == (TOKENS, 0)
     ledger.close()
 
 

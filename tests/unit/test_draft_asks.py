@@ -40,7 +40,7 @@ def broken(house: House, problem: CrystalError) -> None:
         house.link.drafted.append(request)
         raise problem
 
-    house.link.draft = draft
+    house.link.draft = draft  # type: ignore[method-assign]
 
 
 async def added(house: House, text: str, references: tuple[int, ...] = ()) -> int:
@@ -149,7 +149,7 @@ async def test_what_the_hub_says_later_settles_the_lost_charge(house: House) -> 
     broken(house, LOST)
     with pytest.raises(TransientError):
         await drafting.lift(STEP)
-    house.link.draft = working
+    house.link.draft = working  # type: ignore[method-assign]
     house.link.answer = Draft("", "hub", 310, "no_words")
     assert (await drafting.lift(STEP)).tokens == 310
     assert await house.ledger() == [(MODEL, 310, 0, "no_words")]
@@ -161,7 +161,7 @@ async def test_nothing_more_is_not_nothing(house: House, reason: str) -> None:
     broken(house, LOST)
     with pytest.raises(TransientError):
         await drafting.lift(STEP)
-    house.link.draft = working
+    house.link.draft = working  # type: ignore[method-assign]
     house.link.answer = Draft("", "hub", 0, reason)
     await drafting.lift(STEP)
     ((_, tokens, _, _),) = await house.ledger()

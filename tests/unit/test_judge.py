@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio
 import pytest
+from msgspec import convert
 
 from hub.calls import Call
 from hub.endpoints import Endpoints
@@ -14,7 +16,7 @@ from hub.model import OpenAIGenerator
 from hub.regenerate import Books, Regenerator, Rules
 from shared.memory.model import Kind
 from shared.ports import Draft, DraftRequest, Verdict
-from shared.prompt import judge_tokens
+from shared.prompt import ask_tokens, judge_tokens
 from shared.wire import DraftFailure
 from tests.fakes import FakeClock
 from tests.scripted_openai import TOKENS, Script, scripted_openai
@@ -92,10 +94,11 @@ class Model:
 
     opinion: Draft
     model: str = "m"
+    made: Draft = field(default_factory=lambda: Draft(TEXT, "m", 40))
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     async def draft(self, request: DraftRequest) -> Draft:
-        return Draft(TEXT, "m", 40)
+        return self.made
 
     async def judge(self, evidence: str, claim: str) -> Draft:
         self.asked.append((evidence, claim))
@@ -151,6 +154,51 @@ async def test_the_judge_decides_what_is_open_and_nothing_else(
     assert (found, len(model.asked)) == (expected, questions)
     if questions:
         assert model.asked == [("went to the shelf\ntuple: went / shelf", TEXT)]
+
+
+class SilentModel(Model):
+    """Its judge never answers."""
+
+    async def judge(self, evidence: str, claim: str) -> Draft:
+        await super().judge(evidence, claim)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_draft_and_judge_share_one_deadline(tmp_path: Path) -> None:
+    model, shelf = SilentModel(YES), MemoryShelf()
+    async with regenerator(tmp_path, model, shelf=shelf) as (_, books):
+        source = Regenerator(
+            model,
+            {Kind.EPISODE: OpenGate(OPEN)},
+            Books(shelf, books.ledger, books.worker),
+            FakeClock(),
+            Rules(0.5, strict=True, judge_threshold=0.8, ask_s=0.2),
+            model,
+        )
+        with anyio.fail_after(5):
+            reply = await source.draft(EDGE, ASK)
+        (shown, claim) = model.asked[0]
+        assert (reply.text, reply.failure) == ("", "unsupported_clause")
+        assert reply.tokens == await books.spent() == 40 + judge_tokens(shown, claim)
+        assert reply.tokens <= ask_tokens(convert(ASK, DraftRequest, from_attributes=True))
+
+
+async def test_a_judge_over_the_bound_of_the_ask_is_not_asked(tmp_path: Path) -> None:
+    dear = Draft(TEXT, "m", ask_tokens(convert(ASK, DraftRequest, from_attributes=True)) - 20)
+    model, shelf = Model(YES), MemoryShelf()
+    model.made = dear
+    async with regenerator(tmp_path, model, shelf=shelf) as (_, books):
+        source = Regenerator(
+            model,
+            {Kind.EPISODE: OpenGate(OPEN)},
+            Books(shelf, books.ledger, books.worker),
+            FakeClock(),
+            Rules(0.5, strict=True, judge_threshold=0.8),
+            model,
+        )
+        assert (await source.draft(EDGE, ASK)).tokens == dear.tokens
+    assert model.asked == []
 
 
 async def test_a_judge_over_the_cap_is_not_asked(tmp_path: Path) -> None:

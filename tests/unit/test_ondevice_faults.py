@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
 import pytest
 
-from edge_agent.ondevice import MOST_DEATHS, NEED_BASE_BYTES, NEED_FACTOR
+from edge_agent.ondevice import CALL_S, MOST_DEATHS, NEED_BASE_BYTES, NEED_FACTOR
 from edge_agent.ondevice_engine import Engine
 from edge_agent.ondevice_process import ModelProcess
-from edge_agent.ondevice_state import Phase
+from edge_agent.ondevice_state import Phase, Prompt
 from edge_agent.ondevice_wire import FORMAT, End, Generate, Load, Loaded, Progress
 from shared.host.clock import SystemClock
 from shared.host.model_folder import read_manifest
@@ -135,6 +136,55 @@ async def test_an_answer_to_something_else_is_not_taken(clock: FakeClock, said: 
         assert (await board.generate(ASK)).end is End.GARBAGE
 
 
+@pytest.mark.parametrize(
+    ("text", "loads"),
+    [("x" * 1_100_000, False), ('"' * 700_000, True), ("half a character: \ud800", True)],
+    ids=["surely too long", "too long once framed", "no Unicode"],
+)
+async def test_a_prompt_that_no_message_holds_ends_neither_daemon_nor_process(
+    clock: FakeClock, text: str, *, loads: bool
+) -> None:
+    async with opened(clock, max_prompt_tokens=32768) as board:
+        answer = await board.generate(Prompt((("user", text),), 10))
+        assert (answer.end, answer.tokens) == (End.TOO_LONG, 0)
+        assert board.phase is (Phase.READY if loads else Phase.ASLEEP)
+        assert (await board.generate(ASK)).end is End.STOP
+        assert board.counts.deaths == 0
+
+
+_WORKS_ON = (
+    "import select, time\nwhile {}: sock.sendall(framed(Progress(job.job, 7, 2))); time.sleep(0.005)\n"
+)
+_STOPS = (
+    _WORKS_ON.format("not select.select([sock], [], [], 0)[0]")
+    + "hear(); sock.sendall(framed(Finished(job.job, End.CANCELLED, '', 7, 2, 1))); hear()"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "after_s", "end", "deaths"),
+    [
+        (_STOPS, CALL_S, End.OVERDUE, 0),
+        (_WORKS_ON.format("True"), CALL_S + 30.0, End.SILENT, 1),
+    ],
+    ids=["it stops when told to", "it does not"],
+)
+async def test_a_call_has_a_deadline_whatever_it_says(
+    clock: FakeClock, script: str, after_s: float, end: End, deaths: int
+) -> None:
+    async with opened(clock, start=speaking(_LOADED + script)) as board, anyio.create_task_group() as tasks:
+        flying = Flying(board)
+        tasks.start_soon(flying.run)
+        await until(lambda: board._spent == (7, 2))
+        for _ in range(round(after_s) // 10 - 1):
+            clock.tick(10.0)
+            await anyio.sleep(0.03)
+            assert not flying.over
+        clock.tick(11.0)
+        await until(lambda: flying.over)
+        assert (flying.answer.end, flying.answer.tokens, board.counts.deaths) == (end, 9, deaths)
+
+
 async def test_after_some_deaths_in_a_row_it_is_given_up(clock: FakeClock) -> None:
     script = _LOADED + "sock.sendall(framed(Progress(job.job, 7, 2)))\nimport os; os.abort()"
     async with opened(clock, start=speaking(script)) as board:
@@ -158,6 +208,19 @@ async def test_a_process_that_cannot_be_started_is_a_refusal(clock: FakeClock) -
 
 
 # --- bounds ---
+
+
+async def test_the_kernel_is_asked_for_memory_off_the_loop(clock: FakeClock) -> None:
+    asked_on: list[threading.Thread] = []
+
+    def available() -> int:
+        asked_on.append(threading.current_thread())
+        return 8 * GIB
+
+    async with opened(clock, available=available) as board:
+        assert (await board.generate(ASK)).end is End.STOP
+    assert asked_on
+    assert threading.current_thread() not in asked_on
 
 
 async def test_a_board_without_the_memory_is_refused_with_both_numbers(clock: FakeClock) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from edge_agent.ondevice_generator import OnDeviceGenerator
+from edge_agent.ondevice_generator import MOST_ANSWER_TOKENS, OnDeviceGenerator
 from edge_agent.ondevice_state import Answer, Prompt
 from edge_agent.ondevice_wire import End
 from shared.memory.model import Rung
 from shared.ports import DraftRequest
-from shared.prompt import SYSTEM, turns
+from shared.prompt import SYSTEM, prompt_tokens, turns
 
 REQUEST = DraftRequest(
     number=1,
@@ -29,6 +31,7 @@ class Said:
 
     model = "tiny"
     available = True
+    max_prompt_tokens = 1024
 
     def __init__(self, text: str, end: End = End.STOP) -> None:
         self._answer = Answer(end, text, "tiny", 40, 10)
@@ -50,6 +53,24 @@ async def test_the_hub_s_prompt_is_asked_and_the_text_is_the_draft() -> None:
     )
     assert (board.asked[0].turns, board.asked[0].max_tokens) == (turns(REQUEST), 50)
     assert '"text"' in board.asked[0].schema
+
+
+async def test_letters_that_are_escaped_arrive_as_letters() -> None:
+    draft = await OnDeviceGenerator(Said('{"text": "Anna moved: Providence, May, caf\\u00e9."}')).draft(
+        REQUEST
+    )
+    assert (draft.text, draft.failure) == ("Anna moved: Providence, May, caf\u00e9.", "")
+
+
+def test_a_request_is_cut_to_what_the_board_can_take() -> None:
+    board = OnDeviceGenerator(Said(""))
+    near = tuple(letter + " word" * 150 for letter in "abcd")
+    fitted = board.fitted(replace(REQUEST, neighbours=near, max_tokens=2**19))
+    assert fitted.max_tokens == MOST_ANSWER_TOKENS
+    assert 0 < len(fitted.neighbours) < 4
+    assert fitted.neighbours == near[: len(fitted.neighbours)]
+    assert prompt_tokens(fitted) <= 1024
+    assert board.fitted(REQUEST) == REQUEST
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,15 @@ async def test_an_estimate_is_charged_and_told_apart(tmp_path: Path) -> None:
         assert (await books.spent(), await books.estimated()) == (340, 300)
 
 
+async def test_a_draft_that_is_not_done_in_time_is_given_up_and_charged(tmp_path: Path) -> None:
+    generator = HeldGenerator([Draft(TEXT, "held", 40)])
+    async with regenerator(tmp_path, generator, ask_s=0.05) as (source, books):
+        with anyio.fail_after(5):
+            reply = await source.draft(EDGE, ASK)
+        assert reply == DraftReply(1, "", "held", COST, "timed_out")
+        assert (await books.spent(), await books.estimated()) == (COST, COST)
+
+
 # --- repeats -----------------------------------------------------------------------------------------------
 
 
