@@ -28,6 +28,7 @@ RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A text is cut to so many characters a token before it is tokenised: 1 MB costs no more than its start.
 _CHARACTERS_PER_TOKEN = 32
 # On one core 4 to 16 short texts at once cost least (3.3 s CPU for 300 LoCoMo turns; alone 4.3, in 32s 4.2).
+_WEIGHTS_NAMED = 12  # digits of their hash: enough to tell two models apart
 _BATCH = 8
 _PROBE = "A probe."
 
@@ -46,8 +47,16 @@ class OnnxEmbedder:
     """ports.Embedder over one loaded model. Not thread safe: one thread owns it."""
 
     def __init__(
-        self, spec: EmbedderSpec, session: Any, tokenizer: Any, *, provider: str, batch: int = _BATCH
+        self,
+        spec: EmbedderSpec,
+        session: Any,
+        tokenizer: Any,
+        *,
+        provider: str,
+        weights: str,
+        batch: int = _BATCH,
     ) -> None:
+        """weights: hexadecimal SHA-256 of what was loaded."""
         self._spec = spec
         self._session = session
         self._tokenizer = tokenizer
@@ -56,7 +65,12 @@ class OnnxEmbedder:
         self.provider = provider
         """Where it runs: a key of PROVIDERS, with a word where that is not what was asked for."""
         self.signature = Signature(
-            spec.id, spec.width, spec.pooling.value, spec.query_prefix, spec.passage_prefix
+            spec.id,
+            spec.width,
+            spec.pooling.value,
+            spec.query_prefix,
+            spec.passage_prefix,
+            weights[:_WEIGHTS_NAMED],
         )
 
     def passages(self, texts: Sequence[str]) -> Vectors:
@@ -122,12 +136,12 @@ def load_embedder(folder: Path, options: EmbedderOptions, runtime: Any = None) -
     spec = read_spec(folder)
     refuse_both_runtimes()
     ort, tokenizers = _libraries(runtime)
-    _check_weights(folder, spec)
+    weights = _weights(folder, spec)
     provider = _choose_provider(ort, options)
     session = _session(ort, folder, spec, provider, options.threads)
     running = _require_first(session, provider, options)
     tokenizer = _Tokenizer(tokenizers, folder, spec)
-    embedder = OnnxEmbedder(spec, session, tokenizer, provider=running, batch=options.batch)
+    embedder = OnnxEmbedder(spec, session, tokenizer, provider=running, weights=weights, batch=options.batch)
     unknown = {node.name for node in session.get_inputs()} - {"input_ids", "attention_mask", "token_type_ids"}
     if unknown:
         raise _broken(spec, "the model asks for inputs that we do not have", inputs=sorted(unknown))
@@ -181,19 +195,20 @@ def _libraries(runtime: Any) -> tuple[Any, Any]:
     return ort, tokenizers
 
 
-def _check_weights(folder: Path, spec: EmbedderSpec) -> None:
+def _weights(folder: Path, spec: EmbedderSpec) -> str:
+    """SHA-256 of the weights, which are the ones that the description names, where it names them."""
     path = folder / spec.model_file
     if not path.is_file():
         raise PermanentError(
             Code.MODEL_ABSENT, "the embedder's weights are missing", hint=prepare_hint(folder), path=str(path)
         )
-    if not spec.weights_sha256:
-        return
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    if digest.hexdigest() != spec.weights_sha256:
+    for part in (path, path.with_name(f"{path.name}_data")):  # large models keep their tensors apart
+        if part.is_file():
+            with part.open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    digest.update(chunk)
+    if spec.weights_sha256 not in {"", digest.hexdigest()}:
         raise _broken(
             spec,
             "the weights are not the ones that their description names",
@@ -201,6 +216,7 @@ def _check_weights(folder: Path, spec: EmbedderSpec) -> None:
             path=str(path),
             found_sha256=digest.hexdigest(),
         )
+    return digest.hexdigest()
 
 
 def _choose_provider(ort: Any, options: EmbedderOptions) -> str:

@@ -185,9 +185,10 @@ def check_signature(held: Signature | None, wanted: Signature | None) -> None:
 
 
 def named(signature: Signature) -> str:
-    """A model in words: id, width, pooling, and prefixes where there are any."""
+    """A model in words: id, width, pooling, prefixes and weights where they are known."""
     prefixes = [repr(text) for text in (signature.query_prefix, signature.passage_prefix) if text]
-    return ", ".join((signature.model, f"{signature.width} d", signature.pooling, *prefixes))
+    weights = [f"weights {signature.weights}"] if signature.weights else []
+    return ", ".join((signature.model, f"{signature.width} d", signature.pooling, *prefixes, *weights))
 
 
 def read_signature(text: str) -> Signature | None:

@@ -35,6 +35,8 @@ class Signature:
     pooling: str
     query_prefix: str = ""
     passage_prefix: str = ""
+    weights: str = ""
+    """The beginning of their SHA-256: another model may come under the same name."""
 
 
 @dataclass(frozen=True)

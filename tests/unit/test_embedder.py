@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
 from edge_agent.embedder import EmbedderOptions, OnnxEmbedder, load_embedder, refuse_both_runtimes
 from edge_agent.embedder_spec import SPEC_FILE, EmbedderSpec, Pooling, encode_spec
+from edge_agent.vectors import check_signature
 from shared.config import default_models_dir
 from shared.errors import Code, PermanentError
 from tests.tiny_embedder import BROKEN, make_embedder, row_of
@@ -109,6 +112,24 @@ def test_a_model_that_gives_nan_is_an_error_and_no_vector(folder: Path) -> None:
     with pytest.raises(PermanentError):
         embedder.passages(["car", BROKEN])
     assert np.isfinite(embedder.query("car")).all()
+
+
+def test_other_weights_under_the_same_name_are_another_model(tmp_path: Path) -> None:
+    make_embedder(tmp_path / "t", width=WIDTH)
+    before = load(tmp_path / "t").signature
+    assert load(tmp_path / "t").signature == before
+    graph = onnx.load(str(tmp_path / "t" / "model.onnx"))
+    graph.doc_string = "trained longer"
+    onnx.save(graph, str(tmp_path / "t" / "model.onnx"))
+    description = json.loads((tmp_path / "t" / SPEC_FILE).read_text())
+    (tmp_path / "t" / SPEC_FILE).write_text(json.dumps(description | {"weights_sha256": ""}))
+    after = load(tmp_path / "t").signature
+    assert after.model == before.model
+    with pytest.raises(PermanentError) as caught:
+        check_signature(before, after)
+    assert caught.value.code is Code.WRONG_EMBEDDER
+    assert before.weights in caught.value.message
+    assert after.weights in caught.value.message
 
 
 def test_a_description_that_lies_is_refused_at_the_start(tmp_path: Path) -> None:
