@@ -42,6 +42,18 @@ def turned(clause: Clause, denials: Denials | None) -> bool:
     )
 
 
+def lifted(clause: Clause, there: Sequence[Clause]) -> bool:
+    """True where the clause states, without any particle, what one of these only has behind one."""
+    if clause.denials:
+        return False
+    forms = {token.form for token in clause.tokens}
+    for one in there:
+        said = [token.form for token in one.tokens]
+        if any(behind in forms and said.count(behind) == 1 for _, behind in _around(one)):
+            return True
+    return False
+
+
 def _says(token: Token) -> bool:
     return contentful(token) or token.denies
 

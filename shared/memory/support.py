@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shared.memory import denial, matching
 from shared.memory.entailment import Reason
 from shared.memory.evidence import Evidence, Phrase
+from shared.memory.grammar import VERB
 from shared.memory.lexicon import CALENDAR, UNITS
 from shared.memory.residue import PRONOUNS, Lack, Residue
 from shared.memory.statements import SEQUENCE, SHARING, Statement, Statements, contentful
@@ -96,10 +97,14 @@ def _new(
     if residue.loose and not claimed and denial.turned(statement.clause, residue.denials):
         return _Found(None, Lack(Reason.POLARITY_FLIPPED, statement.text()))
     if unknown is not None:
-        return _around(unknown, statement, residue, last, said)
+        return _around(unknown, statement, residue, last, said, claimed=claimed)
     if statement.content or statement.clause.denials:
         found = matching.find(statement, residue, last, said)
-        return _Found(None, found) if isinstance(found, Lack) else _Found(found)
+        if isinstance(found, Lack):
+            return _Found(None, found)
+        if residue.loose and not claimed and denial.lifted(statement.clause, _clauses(found, residue)):
+            return _Found(None, Lack(Reason.POLARITY_FLIPPED, statement.text()))
+        return _Found(found)
     if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
         return _Found(None, Lack(Reason.UNSUPPORTED_CLAUSE, statement.text()))
     return _Found()
@@ -115,17 +120,39 @@ class _Found(NamedTuple):
 
 
 def _around(
-    unknown: Lack, statement: Statement, residue: Residue, last: int, said: matching.Said
+    unknown: Lack,
+    statement: Statement,
+    residue: Residue,
+    last: int,
+    said: matching.Said,
+    *,
+    claimed: bool,
 ) -> _Found:
     """What the words beside an unknown one say. They too must be of one statement."""
     rest = copy.copy(statement)
     rest.content = {form: token for form, token in statement.content.items() if residue.knows(token)}
-    if not rest.content:
-        return _Found(None, unknown._replace(open=False))  # nothing of it stands anywhere
+    if 2 * len(rest.content) < len(statement.content):
+        return _Found(None, unknown._replace(open=False))  # it says something else altogether
+    # An adverb is nobody that acts ("and gladly left"); a verb still tells who does.
+    clause = statement.clause
+    strange = statement.content.keys() - rest.content.keys()
+    kept = [
+        token
+        for at, token in enumerate(clause.tokens)
+        if at < clause.label or token.form not in strange or token.tag & VERB
+    ]
+    rest.clause = clause._replace(tokens=tuple(kept))
+    rest.roles_ = rest._subject = None
     found = matching.find(rest, residue, last, said)
     if isinstance(found, Lack):
         return _Found(None, found)
+    if residue.loose and not claimed and denial.lifted(statement.clause, _clauses(found, residue)):
+        return _Found(None, Lack(Reason.POLARITY_FLIPPED, statement.text()))
     return _Found(found, unknown, len(statement.content) - len(rest.content))
+
+
+def _clauses(found: matching.Match, residue: Residue) -> list[Clause]:
+    return [residue.clauses[place] for place in found.places]
 
 
 _HARMLESS = frozenset(("again", "too", "same", "other"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,13 +14,14 @@ from hypothesis import strategies as st
 
 from bench.gate import cases, jsonl, rewrites, runner
 from bench.gate.__main__ import main
-from bench.gate.corruptions import DETAILS
+from bench.gate.corruptions import DETAILS, near_synonyms
 from bench.gate.forgeries import WHOLE
 from bench.gate.rewrites import REWRITES
 from shared.memory import gate
 from shared.memory.gate import Reason
 from shared.memory.spans import render
 from shared.memory.surface import MOST_CHARACTERS
+from shared.memory.vocabulary import SYNONYMS, stem
 
 SEED = 20_260_101
 PER_KIND = 12
@@ -93,6 +96,64 @@ def test_what_only_a_judge_could_decide_is_open_and_rejected() -> None:
     ):
         verdict = gate.judge(base, draft)
         assert (verdict.admitted, verdict.open) == (False, False), draft
+
+
+BOILER = "Ana repaired the boiler in the garage on Friday. Bob paid 40 euros to Elena. The pump test failed."
+
+
+@pytest.mark.parametrize(
+    ("said", "other", "is_open"),
+    [
+        ("repaired", "refurbished", True),
+        ("Ana repaired the boiler", "the boiler was refurbished by Ana", True),
+        ("Bob paid", "Bob gleefully paid", True),
+        ("Bob paid 40", "Bob gleefully paid 97", False),
+        ("Bob paid 40 euros to Elena", "Elena gleefully paid 40 euros to Bob", False),
+        ("repaired the boiler in the garage", "refurbished the boiler", False),
+        ("40 euros", "40 dollars", False),
+        ("Ana repaired the boiler", "the boiler refurbished Ana", False),
+        ("Ana repaired", "Someone danced. Ana repaired", False),
+    ],
+)
+@pytest.mark.parametrize("behind", ["failed", "never failed", "may have failed"])
+def test_open_means_that_no_rule_failed(said: str, other: str, *, is_open: bool, behind: str) -> None:
+    draft = BOILER.replace(said, other).replace("failed", behind)
+    verdict = gate.judge(cases.exact_base(BOILER), draft)
+    assert not verdict.admitted
+    assert verdict.open is (is_open and behind == "failed"), verdict
+
+
+@pytest.mark.parametrize("word", ["gleefully", "oddball"])
+@pytest.mark.parametrize("make", [cases.exact_cases, cases.lossy_cases])
+def test_an_unknown_word_never_opens_what_a_rule_rejects(
+    make: Callable[[int, int], Iterator[cases.Case]], word: str
+) -> None:
+    """Anywhere in a corrupted draft; the corruptions that are an unknown word themselves stay as they were."""
+    rng = random.Random(word)
+    for case in make(SEED, 12 if make is cases.lossy_cases else 6):
+        if case.admit or gate.judge(case.base, case.draft, case.neighbours).open:
+            continue
+        gaps = [match.end() for match in re.finditer(r"(?<=[a-z]) (?=[a-z])", case.draft)]
+        for at in rng.sample(gaps, min(2, len(gaps))):
+            draft = f"{case.draft[:at]}{word} {case.draft[at:]}"
+            verdict = gate.judge(case.base, draft, case.neighbours)
+            assert not verdict.admitted
+            assert not verdict.open, (case.kind, verdict, draft)
+
+
+REPORTED = (
+    "retired=resigned mailed=emailed saw=found travelled=walked ordered=requested damaged=broke "
+    "rents=hires visits=sees lasts=continues released=deployed"
+)
+
+
+def test_no_near_synonym_is_a_synonym() -> None:
+    pairs = [*near_synonyms(), *(tuple(pair.split("=")) for pair in REPORTED.split())]
+    assert len(pairs) >= 60
+    for said, other in pairs:
+        assert stem(other) not in (stem(said), *SYNONYMS.get(stem(said), ())), (said, other)
+        base = cases.exact_base(f"On 8 May Ana {said} Bob.")
+        assert not gate.judge(base, f"On 8 May Ana {other} Bob.").admitted
 
 
 def test_a_draft_without_end_is_not_read() -> None:
