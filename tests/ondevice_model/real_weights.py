@@ -14,9 +14,12 @@ from edge_agent.ondevice_state import Phase, Prompt
 from edge_agent.ondevice_wire import FORMAT, End
 from edge_agent.relevel import choice_prompt, most_chosen, parse_choice
 from shared.host.model_folder import read_manifest, verify
+from shared.memory.gate import Reason
 from shared.memory.model import LADDERS, Rung
 from shared.memory.text_codec import TextCodec
 from shared.ports import DraftRequest
+from shared.prompt import estimate_tokens
+from shared.wire import DraftFailure
 from tests.fakes import FakeClock
 from tests.ondevice import Flying, opened, until
 from tests.unit.test_levels import TEXT
@@ -71,10 +74,13 @@ async def test_a_draft_is_whole_or_says_why_not_and_is_charged(folder: Path) -> 
         draft = await OnDeviceGenerator(board).draft(request)
     assert draft.model == read_manifest(folder, FORMAT).model
     assert draft.tokens > 100
-    if not draft.failure:
-        # Whether it is let in is the gate's word, as for any other source.
-        verdict = codec.gate(request.record, draft.text, (), strict=True)
-        assert verdict.admitted or verdict.reason
+    known = {*End, *DraftFailure, *Reason} - {End.STOP}
+    assert draft.failure in {"", *(reason.value for reason in known)}
+    assert bool(draft.text) or draft.failure
+    assert draft.tokens <= estimate_tokens(request)
+    # Whether it is let in is the gate's word, as for any other source; what it adds never is.
+    added = f"{draft.text or request.residue} Zebulon paid 4711 dollars for it."
+    assert not codec.gate(request.record, added, (), strict=True).admitted
 
 
 @pytest.mark.parametrize("tokens", [0, 3])
