@@ -119,23 +119,26 @@ def _standing(
     phrases: dict[int, tuple[str, ...]],
 ) -> list[tuple[int, int]]:
     """Those of a clause's atoms whose phrases are runs of its forms, in order. Notes the phrases."""
-    forms = [token.form for token in clause.tokens]
-    where: dict[str, list[int]] = {}
-    for at, word in enumerate(forms):
-        where.setdefault(word, []).append(at)
-    standing: list[tuple[int, int]] = []
-    free = 0
+    asked: list[tuple[int, int, tuple[str, ...]]] = []
     for index, row in group:
         token = found.token[row]
         look = looks[token]
         word = look[0]
         if places[token][1] == found.end[row] and word.isalpha() and not special(word):
-            # what Phrase.of says of one word that is no part of a value
-            part: tuple[str, ...] = (look[7],)
+            asked.append((index, row, (look[7],)))  # what Phrase.of says of a word that is no part of a value
         else:
             parts = Phrase.of(texts[index]).parts
-            part = parts[0] if len(parts) == 1 else ()
-        starts = where.get(part[0], []) if part else []
+            if len(parts) == 1 and parts[0]:
+                asked.append((index, row, parts[0]))
+    forms = [token.form for token in clause.tokens]
+    where: dict[str, list[int]] = {part[0]: [] for _, _, part in asked}
+    for at, word in enumerate(forms):
+        if word in where:
+            where[word].append(at)
+    standing: list[tuple[int, int]] = []
+    free = 0
+    for index, row, part in asked:
+        starts = where[part[0]]
         first = bisect_left(starts, free)
         for start in starts[first : first + _MOST_TRIED]:
             if tuple(forms[start : start + len(part)]) == part:
@@ -172,8 +175,9 @@ def _telling(
     """
     forms = [look[7] for look in looks]
     counts = Counter(forms)
-    rare: dict[str, set[int]] = {}
-    valued = alike = contested = False
+    sizes: Counter[frozenset[str]] = Counter()  # relations of the same words are one question
+    own: dict[int, frozenset[str]] = {}
+    valued = alike = False
     for number, tied in members.items():
         words = set()
         for member in tied:
@@ -182,20 +186,45 @@ def _telling(
             valued = valued or len(plain) < len(member)
             words.add(min(plain, key=counts.__getitem__) if plain else " ".join(member))
         alike = alike or len(words) < len(tied)
-        for word in words:
-            rare.setdefault(word, set()).add(number)
-    marks = {(clause, word) for (_, _, clause), word in zip(places, forms, strict=True) if word in rare}
-    held: Counter[tuple[int, int]] = Counter()
-    for clause, word in marks:
-        contested = contested or (clause in members and clause not in rare[word])
-        held.update((clause, number) for number in rare[word])
-    telling = {clause for (clause, number), times in held.items() if times > 1 and clause != number}
+        own[number] = frozenset(words)
+        sizes[own[number]] += 1
+    sought = frozenset().union(*sizes)
+    held: dict[int, set[str]] = {}
+    for (_, _, clause), word in zip(places, forms, strict=True):
+        if word in sought:
+            held.setdefault(clause, set()).add(word)
+    telling = _telling_two(held, own, sizes, counts)
+    contested = any(clause in own and words - own[clause] for clause, words in held.items())
     if valued or alike:
-        telling |= {clause for clause, _ in marks}
+        telling |= held.keys()
     if valued:
         pairs = zip(places, looks, strict=True)
         telling |= {place[2] for place, look in pairs if look[0][0].isdigit() or special(look[0])}
     return telling if telling or valued or alike or contested else None
+
+
+def _telling_two(
+    held: Mapping[int, set[str]],
+    own: Mapping[int, frozenset[str]],
+    sizes: Mapping[frozenset[str], int],
+    counts: Mapping[str, int],
+) -> set[int]:
+    """Clauses that hold two words of a relation of another clause."""
+    # Who holds two words of a relation holds one besides its commonest: looking there keeps the search short.
+    by_word: dict[str, list[frozenset[str]]] = {}
+    for words in sizes:
+        commonest = max(words, key=lambda word: (counts.get(word, 0), word))
+        for word in words - {commonest}:
+            by_word.setdefault(word, []).append(words)
+    return {
+        clause
+        for clause, found in held.items()
+        if any(
+            len(found & words) > 1 and (own.get(clause) != words or sizes[words] > 1)
+            for word in found
+            for words in by_word.get(word, ())
+        )
+    }
 
 
 def _entailed(
