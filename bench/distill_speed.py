@@ -57,6 +57,7 @@ ODD: dict[str, Callable[[int], str]] = {
     "names": lambda size: "Ana met Bob and Eve " * (size // 20),
     "not": lambda size: "not " * (size // 4),
     "Chinese": lambda size: "我们昨天在北京买了三个苹果。" * (size // 42),
+    "one Chinese sentence": lambda size: "我把钥匙放在抽屉里。" * (size // 30),
     "one relation": lambda size: "fridge 1 apple 1 " * (size // 17),
     "outcomes": lambda size: "status: failed 3 of 5\n" * (size // 22),
 }

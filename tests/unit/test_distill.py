@@ -230,6 +230,8 @@ def test_the_cost_is_linear_in_distinct_things() -> None:
         "don't-",
         "1.1",
         "東",
+        "我把钥匙放在抽屉里。",
+        "鍵は引き出しの中にあります。",
         "and so it is ",
         "7919 ",
         "QmFzZTY0IHRleHQ",
