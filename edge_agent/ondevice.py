@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from edge_agent.ondevice_process import ModelProcess
-from edge_agent.ondevice_state import Answer, Counts, OnDeviceOptions, Phase, Prompt
+from edge_agent.ondevice_state import Answer, Counts, OnDeviceOptions, Phase, Prompt, check_memory
 from edge_agent.ondevice_wire import (
     FORMAT,
     Cancel,
@@ -26,7 +26,7 @@ from edge_agent.ondevice_wire import (
     ToParent,
 )
 from shared import metrics
-from shared.errors import Code, CrystalError, PermanentError
+from shared.errors import CrystalError
 from shared.host.log import clean, get_logger
 from shared.host.memory import available_bytes
 from shared.host.model_folder import Manifest, read_manifest
@@ -47,8 +47,6 @@ _LOAD_SILENCE_S = 180.0
 _SILENCE_S = 30.0
 # A call that is neither silent nor done: two minutes are some thousand tokens even of a busy board.
 CALL_S = 120.0
-# No vocabulary has longer tokens than this for usual text: a prompt over it is not sent to be counted.
-_LONGEST_TOKEN_BYTES = 32
 _LOOK_S = 1.0
 # Recalls that keep cancelling it would spend the cap on prompts that are never finished.
 _LONGEST_CALM_S = 60.0
@@ -131,7 +129,7 @@ class OnDevice:
         """One call. Never raises for what the model does; a cancelled caller ends the process."""
         seen = self._interrupts
         async with self._turn:
-            if self._surely_too_long(prompt):
+            if prompt.surely_over(self._options.max_prompt_tokens):
                 return self._booked(Answer(End.TOO_LONG, model=self._model))
             process = await self._awake()
             if process is None:
@@ -176,10 +174,6 @@ class OnDevice:
         await self._drop(Phase.ASLEEP)
 
     # --- a call -------------------------------------------------------------------------------------------
-
-    def _surely_too_long(self, prompt: Prompt) -> bool:
-        told_bytes = sum(len(text.encode("utf-8", "replace")) for _, text in prompt.turns)
-        return told_bytes > _LONGEST_TOKEN_BYTES * self._options.max_prompt_tokens
 
     def _message(self, prompt: Prompt) -> Generate:
         return Generate(
@@ -267,23 +261,12 @@ class OnDevice:
             return None
         try:
             manifest = await anyio.to_thread.run_sync(read_manifest, folder, FORMAT)
-            self._check_memory(manifest, await anyio.to_thread.run_sync(self._available))
+            free = await anyio.to_thread.run_sync(self._available)
+            check_memory(manifest.model, self.needed_bytes(manifest), free)
         except CrystalError as problem:
             self._refused(str(problem))
             return None
         return await self._loaded(folder, manifest)
-
-    def _check_memory(self, manifest: Manifest, free: int | None) -> None:
-        needed = self.needed_bytes(manifest)
-        if free is not None and free < needed:
-            raise PermanentError(
-                Code.NOT_ENOUGH_MEMORY,
-                "the board lacks the memory for this model",
-                hint="Free memory, choose a smaller model, or set ondevice.memory_bytes if you measured less",
-                needed_bytes=needed,
-                available_bytes=free,
-                model=manifest.model,
-            )
 
     def needed_bytes(self, manifest: Manifest) -> int:
         """What its process may hold at most."""

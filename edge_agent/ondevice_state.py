@@ -7,6 +7,10 @@ from enum import Enum
 from pathlib import Path
 
 from edge_agent.ondevice_wire import End
+from shared.errors import Code, PermanentError
+
+# No vocabulary has longer tokens than this for usual text.
+_LONGEST_TOKEN_BYTES = 32
 
 
 class Phase(str, Enum):
@@ -43,6 +47,11 @@ class Prompt:
     schema: str = ""
     pattern: str = ""
 
+    def surely_over(self, tokens: int) -> bool:
+        """Whether it is longer than so many tokens, whatever the vocabulary: not even sent to be counted."""
+        told_bytes = sum(len(text.encode("utf-8", "replace")) for _, text in self.turns)
+        return told_bytes > _LONGEST_TOKEN_BYTES * tokens
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -70,3 +79,16 @@ class Counts:
     deaths: int = 0
     restarts: int = 0
     ends: dict[str, int] = field(default_factory=dict)
+
+
+def check_memory(model: str, needed_bytes: int, free_bytes: int | None) -> None:
+    """PermanentError(NOT_ENOUGH_MEMORY) where the kernel tells of less; None = it does not tell."""
+    if free_bytes is not None and free_bytes < needed_bytes:
+        raise PermanentError(
+            Code.NOT_ENOUGH_MEMORY,
+            "the board lacks the memory for this model",
+            hint="Free memory, choose a smaller model, or set ondevice.memory_bytes if you measured less",
+            needed_bytes=needed_bytes,
+            available_bytes=free_bytes,
+            model=model,
+        )
