@@ -1,12 +1,15 @@
-"""An HTTP client that reads no more of an answer than a draft can be: a peer may send bytes without end."""
+"""An HTTP client that reads no more of an answer than a draft can be, and believes none of its headers."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import cast
+from http.cookiejar import CookieJar
+from typing import Any, cast
 
 import httpx2
 import openai
+
+_KEPT = b"retry-after"
 
 
 class TooLargeError(ValueError):
@@ -29,18 +32,30 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
+class _NoCookies(CookieJar):
+    """Keeps none, and never parses one."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        """Nothing."""
+
+
 def bounded_client(timeout: openai.Timeout, limit_bytes: int) -> httpx2.AsyncClient:
     """Follows no redirect (the key would travel with it) and unpacks nothing."""
 
     async def bound(response: httpx2.Response) -> None:
-        # Before the body is read: a few packed bytes can hold gigabytes.
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise TooLargeError("the answer is packed, which was not asked for")
-        response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream), limit_bytes)
+        # Before anybody reads them: a charset may name any codec of Python, an encoding may unpack gigabytes.
+        response.headers = httpx2.Headers([pair for pair in response.headers.raw if pair[0].lower() == _KEPT])
+        if response.is_success:
+            response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream), limit_bytes)
+        else:
+            # A failure's status says all that is asked of it.
+            await cast(httpx2.AsyncByteStream, response.stream).aclose()
+            response.stream = httpx2.ByteStream(b"")
 
     return httpx2.AsyncClient(
         timeout=timeout,
         follow_redirects=False,
         headers={"Accept-Encoding": "identity"},
+        cookies=_NoCookies(),
         event_hooks={"response": [bound]},
     )

@@ -54,6 +54,17 @@ class Ledger:
                 (tokens, link_bytes, not reason, reason, estimated, attempt),
             )
 
+    def stretch(self, attempt: int, tokens: int, cap_tokens: int) -> int:
+        """What may be charged of more `tokens` than were reserved: as much as the stage's cap still holds."""
+        with self._database.write():
+            tenant, stage, reserved = self._database.query(
+                "SELECT tenant, stage, tokens FROM spending WHERE attempt = ?", (attempt,)
+            )[0]
+            left = cap_tokens - self.tokens_spent(tenant, stage)
+            granted: int = reserved + min(max(tokens - reserved, 0), max(left, 0))
+            self._database.execute("UPDATE spending SET tokens = ? WHERE attempt = ?", (granted, attempt))
+            return granted
+
     def release(self, attempt: int) -> None:
         """A reserved attempt that no endpoint took: as if it had not been."""
         with self._database.write():

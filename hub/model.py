@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Iterable
+import re
+from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
-from typing import cast
+from typing import Any
 
 import anyio
 import httpx2
-import msgspec
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
-from openai.types.shared_params import ResponseFormatJSONSchema
 
 from hub import judge
+from hub.answer import Answer, counted, draft_text, read
 from hub.bounded import bounded_client
 from hub.calls import Call
 from hub.engine import Load, load_of
@@ -32,7 +31,7 @@ METRICS_S = 5.0
 # A rest that an endpoint asks for; longer ones are asked for again.
 LONGEST_REST_S = 3600.0
 SHORTEST_REST_S = 1.0
-_FORMAT: ResponseFormatJSONSchema = {
+_FORMAT: dict[str, Any] = {
     "type": "json_schema",
     "json_schema": {
         "name": "memory",
@@ -50,10 +49,8 @@ _CONNECT_ERRORS = frozenset({"ConnectError", "ConnectTimeout"})
 _REFUSES_ALL = frozenset({401, 403, 404, 405})
 _RATE_LIMITED = 429
 _UNAVAILABLE = 503
-
-
-class _Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    text: str
+# The only form that HTTP lets a server send.
+_HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT")
 
 
 class OpenAIGenerator:
@@ -84,45 +81,34 @@ class OpenAIGenerator:
 
     async def call(self, request: DraftRequest) -> Call:
         """The same, with what it tells about the endpoint."""
-        most = estimate_tokens(request)
-        asked = self._client.chat.completions.create(
-            model=self._model,
-            messages=_messages(turns(request)),
-            max_tokens=request.max_tokens,
-            temperature=0.0,
-            response_format=_FORMAT,
-        )
-        answer = await self._answer(asked, most)
+        most, told = estimate_tokens(request), turns(request)
+        body = {"max_tokens": request.max_tokens, "response_format": _FORMAT}
+        answer = await self._ask(told, body, most)
         if isinstance(answer, Call):
             return answer
-        return Call(self._read(answer, request.max_tokens, most), answered=True)
+        return Call(self._read(answer, request.max_tokens, _charge(answer, told, most)), answered=True)
 
     async def judge(self, evidence: str, claim: str) -> Call:
         """The model's probability of "yes" as the draft's text (hub.judge); BAD_REPLY where it gave none."""
-        most = judge_tokens(evidence, claim)
-        asked = self._client.chat.completions.create(
-            model=self._model,
-            messages=_messages(judge_turns(evidence, claim)),
-            max_tokens=JUDGE_MAX_TOKENS,
-            temperature=0.0,
-            logprobs=True,
-            top_logprobs=judge.TOP_LOGPROBS,
-        )
-        answer = await self._answer(asked, most)
+        most, told = judge_tokens(evidence, claim), judge_turns(evidence, claim)
+        body = {"max_tokens": JUDGE_MAX_TOKENS, "logprobs": True, "top_logprobs": judge.TOP_LOGPROBS}
+        answer = await self._ask(told, body, most)
         if isinstance(answer, Call):
             return answer
-        tokens, estimated = _charge(answer, most)
+        tokens, estimated = _charge(answer, told, most)
         p_yes = judge.p_yes(answer) if answer.model == self._model else None
         if p_yes is None:
             return Call(self._failed(DraftFailure.BAD_REPLY, tokens, estimated=estimated), answered=True)
         return Call(Draft(f"{p_yes:.6f}", self._model, tokens, estimated=estimated), answered=True)
 
-    async def _answer(self, asked: Awaitable[ChatCompletion], most: int) -> ChatCompletion | Call:
+    async def _ask(self, told: Iterable[Turn], body: dict[str, Any], most: int) -> Answer | Call:
         """The endpoint's answer, or what the failed call came to."""
+        whole = {"model": self._model, "messages": _messages(told), "temperature": 0.0, **body}
         try:
             # The client's time-out restarts with every byte; a dripping engine needs a deadline.
             with anyio.fail_after(self._timeout_s):
-                completion: object = await asked
+                # The bare answer: the client's own types are built from whatever stands in it.
+                response = await self._client.post("/chat/completions", body=whole, cast_to=httpx2.Response)
         except (TimeoutError, openai.APITimeoutError) as error:
             if type(error.__cause__).__name__ in _CONNECT_ERRORS:
                 return Call(self._failed(DraftFailure.UNREACHABLE, 0), down=True)
@@ -132,10 +118,8 @@ class OpenAIGenerator:
         except openai.APIStatusError as error:
             return self._refused(error, most)
         except (openai.OpenAIError, ValueError):
-            return Call(self._failed(DraftFailure.BAD_REPLY, most, estimated=True), answered=True)
-        if not isinstance(completion, ChatCompletion):
-            return Call(self._failed(DraftFailure.BAD_REPLY, most, estimated=True), answered=True)
-        return completion
+            return self._malformed(most)
+        return read(response.content) or self._malformed(most)
 
     def given_up(self, most: int) -> Draft:
         """A call that was not waited for: the engine may have made every token of it."""
@@ -146,11 +130,11 @@ class OpenAIGenerator:
         try:
             with anyio.fail_after(METRICS_S):
                 answer = await self._http.get(self._metrics_url)
-        except (TimeoutError, ValueError, httpx2.HTTPError):
+        except (ValueError, OSError, anyio.EndOfStream, httpx2.HTTPError):
             return None
         if answer.status_code != 200 or len(answer.content) > MAX_METRICS_BYTES:
             return None
-        return load_of(answer.text)
+        return load_of(answer.content.decode("utf-8", "replace"))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -159,7 +143,7 @@ class OpenAIGenerator:
     def _unconnected(self, error: openai.APIConnectionError, most: int) -> Call:
         cause = error.__cause__
         if isinstance(cause, ValueError):
-            return Call(self._failed(DraftFailure.BAD_REPLY, most, estimated=True), answered=True)
+            return self._malformed(most)
         if type(cause).__name__ in _CONNECT_ERRORS:
             return Call(self._failed(DraftFailure.UNREACHABLE, 0), down=True)
         return Call(self._failed(DraftFailure.UNREACHABLE, most, estimated=True))
@@ -179,64 +163,48 @@ class OpenAIGenerator:
         try:
             seconds = float(asked or "")
         except ValueError:
-            try:
-                until = parsedate_to_datetime(asked or "").timestamp()
-                seconds = until - self._clock.wall_ns() / 1e9 if self._clock else seconds
-            except (ValueError, OverflowError, OSError):
-                pass
+            if self._clock and _HTTP_DATE.fullmatch(asked or ""):
+                seconds = _until(asked or "", self._clock)
         return SHORTEST_REST_S if math.isnan(seconds) else min(max(seconds, SHORTEST_REST_S), LONGEST_REST_S)
 
-    def _read(self, completion: ChatCompletion, max_tokens: int, most: int) -> Draft:
-        tokens, estimated = _charge(completion, most)
-        try:
-            answered_by, choice = completion.model, completion.choices[0]
-            finish, content = choice.finish_reason, choice.message.content
-        except (AttributeError, IndexError, TypeError):
-            # The client builds its types without checking them.
+    def _read(self, answer: Answer, max_tokens: int, charge: tuple[int, bool]) -> Draft:
+        tokens, estimated = charge
+        if not answer.choices:
             return self._failed(DraftFailure.BAD_REPLY, tokens, estimated=estimated)
-        if answered_by != self._model:
+        finish = answer.choices[0].finish_reason
+        if answer.model != self._model:
             return self._failed(DraftFailure.WRONG_MODEL, tokens, estimated=estimated)
         if finish != "stop":
             cut = finish == "length"
             reason = DraftFailure.TRUNCATED if cut else DraftFailure.NOT_FINISHED
             return self._failed(reason, tokens, estimated=estimated)
-        text = _text(content)
+        text = draft_text(answer.written)
         if text is None or len(text) > _LONGEST_TOKEN_BYTES * max_tokens:
             return self._failed(DraftFailure.BAD_REPLY, tokens, estimated=estimated)
         if not text.strip():
             return self._failed(DraftFailure.EMPTY, tokens, estimated=estimated)
         return Draft(text, self._model, tokens, estimated=estimated)
 
+    def _malformed(self, most: int) -> Call:
+        """Whatever a reply that cannot be read was, every token of it may have been made."""
+        return Call(self._failed(DraftFailure.BAD_REPLY, most, estimated=True), answered=True)
+
     def _failed(self, reason: DraftFailure, tokens: int, *, estimated: bool = False) -> Draft:
         return Draft("", self._model, tokens, reason.value, estimated)
 
 
-def _charge(completion: ChatCompletion, most: int) -> tuple[int, bool]:
+def _charge(answer: Answer, told: Iterable[Turn], most: int) -> tuple[int, bool]:
     """Tokens to charge, and whether they are an estimate."""
-    used = _used(completion)
+    used = counted(answer, (text for _, text in told), most)
     return (most, True) if used is None else (used, False)
 
 
-def _messages(told: Iterable[Turn]) -> list[ChatCompletionMessageParam]:
-    # The client's own type has one class a role.
-    return [cast(ChatCompletionMessageParam, {"role": role, "content": text}) for role, text in told]
+def _messages(told: Iterable[Turn]) -> list[dict[str, str]]:
+    return [{"role": role, "content": text} for role, text in told]
 
 
-def _used(completion: ChatCompletion) -> int | None:
-    """Tokens read and written; None where the endpoint does not say, or says what cannot be."""
-    usage = completion.usage
-    parts = (getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None))
-    counts = [part for part in parts if type(part) is int and 0 <= part < 2**31]
-    # Nothing is read for free: an endpoint that counts no prompt token does not count.
-    return sum(counts) if len(counts) == len(parts) and counts[0] > 0 else None
-
-
-def _text(content: object) -> str | None:
-    """The draft in the reply; None where it is not what the schema asks for, or cannot be stored."""
-    if not isinstance(content, str):
-        return None
+def _until(date: str, clock: Clock) -> float:
     try:
-        text = msgspec.json.decode(content, type=_Reply).text
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    return None if "\0" in text else text
+        return parsedate_to_datetime(date).timestamp() - clock.wall_ns() / 1e9
+    except (ValueError, OverflowError, OSError):
+        return SHORTEST_REST_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as copy
 from typing import Protocol
 
 import anyio
@@ -157,6 +158,7 @@ class Regenerator:
         if draft.failure in _NOT_ASKED and not draft.tokens:
             await worker.run(ledger.release, attempt)
             return _nothing(ask, DraftFailure(draft.failure))
+        draft = await self._within(attempt, draft, estimate_tokens(request), cap_tokens)
         verdict = await anyio.to_thread.run_sync(self._verdict, ask, draft, gate)
         room = _Room(cap_tokens, ask_tokens(request) - draft.tokens, until)
         judged, asked_tokens = await self._judged(ask, draft, room) if verdict.open else (False, 0)
@@ -176,6 +178,13 @@ class Regenerator:
             return Verdict(admitted=False, reason=reason)
         return gate.gate(ask.record, draft.text, ask.neighbours, strict=self._rules.strict)
 
+    async def _within(self, attempt: int, draft: Draft, reserved: int, cap_tokens: int) -> Draft:
+        """The same; of a count beyond what was reserved no more is charged than the cap holds."""
+        if draft.tokens <= reserved:
+            return draft
+        granted = await self._books.worker.run(self._books.ledger.stretch, attempt, draft.tokens, cap_tokens)
+        return copy(draft, tokens=granted, estimated=draft.estimated or granted < draft.tokens)
+
     async def _judged(self, ask: DraftAsk, draft: Draft, room: _Room) -> tuple[bool, int]:
         """Whether the judge lets in what no rule decides, and its tokens. All but a clear yes is no."""
         shown = evidence(ask.residue, ask.invariants)
@@ -190,6 +199,7 @@ class Regenerator:
             return False, 0
         asked = self._judge.judge(shown, draft.text)
         opinion = await _by(room.until, asked) or _given_up(draft.model, most)
+        opinion = await self._within(attempt, opinion, most, room.cap_tokens)
         said_yes = not opinion.failure and float(opinion.text) >= self._rules.judge_threshold
         await worker.run(_settle, ledger, attempt, opinion, 0, _JUDGE_YES if said_yes else _JUDGE_NO)
         _count_tokens(opinion)

@@ -65,7 +65,8 @@ class Script(Enum):
     CUT_BODY = "cut body"
 
 
-TOKENS = 77
+TOKENS = 377
+_READ = TOKENS - 27
 _STATUS = {Script.ERROR_500: 500, Script.ERROR_400: 400, Script.ERROR_404: 404}
 _FINISH = {Script.TRUNCATED: "length", Script.FILTERED: "content_filter", Script.ABORTED: "abort"}
 # Prompt and completion that cannot be.
@@ -121,6 +122,8 @@ class ScriptedOpenAI:
     """What a judge's question is answered with."""
     words: bool = False
     """Answer with the notes that were sent, as a sentence, instead of `text`."""
+    raw: tuple[int, tuple[tuple[str, str], ...], bytes] | None = None
+    """Status, headers and body of every answer, whatever is asked."""
     cancelled: int = 0
     """Requests whose client hung up before the answer."""
 
@@ -128,6 +131,8 @@ class ScriptedOpenAI:
         """POST /v1/chat/completions."""
         body = await request.json()
         self.requests.append(body)
+        if self.raw is not None:
+            return _raw(*self.raw)
         step = self.script.pop(0) if self.script else Script.GOOD
         try:
             if self.hold is not None:
@@ -141,6 +146,8 @@ class ScriptedOpenAI:
 
     async def metrics(self, _: web.Request) -> web.Response:
         """GET /metrics."""
+        if self.raw is not None:
+            return _raw(*self.raw)
         return web.Response(text=self.page) if self.page is not None else web.Response(status=404)
 
     async def _answer(self, step: Script, body: dict[str, Any], request: web.Request) -> web.StreamResponse:
@@ -193,7 +200,7 @@ class ScriptedOpenAI:
             "created": 1,
             "model": "another-model" if step is Script.WRONG_MODEL else body["model"],
             "choices": [] if step is Script.NO_CHOICES else [choice],
-            "usage": {"prompt_tokens": 50, "completion_tokens": TOKENS - 50, "total_tokens": TOKENS},
+            "usage": {"prompt_tokens": _READ, "completion_tokens": TOKENS - _READ, "total_tokens": TOKENS},
         }
         if self.sglang:
             # SGLang's extra fields, as its server sends them.
@@ -211,6 +218,12 @@ class ScriptedOpenAI:
                 "total_tokens": read + written,
             }
         return reply
+
+
+def _raw(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> web.Response:
+    response = web.Response(status=status, body=body)
+    response.headers.extend(headers)
+    return response
 
 
 def _first_word(step: Script, p_yes: float) -> dict[str, Any]:

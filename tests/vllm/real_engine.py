@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import openai
@@ -159,10 +160,10 @@ async def test_what_the_schema_forbids_is_not_in_a_reply(engine: Engine) -> None
     client = openai.AsyncOpenAI(base_url=engine.url, api_key="none", max_retries=0, timeout=120)
     reply = await client.chat.completions.create(
         model=NAME,
-        messages=_messages(turns(request(3))),
+        messages=cast(Any, _messages(turns(request(3)))),
         max_tokens=300,
         temperature=0.0,
-        response_format=_FORMAT,
+        response_format=cast(Any, _FORMAT),
     )
     choice = reply.choices[0]
     assert reply.usage is not None
