@@ -10,7 +10,7 @@ from functools import lru_cache
 from bench.gate.corruptions import DETAILS
 from bench.gate.forgeries import WHOLE, merged, neighbour
 from bench.gate.rewrites import REWRITES
-from bench.gate.salad import FAITHFUL, WRONG
+from bench.gate.salad import FAITHFUL, ONLY, WRONG
 from bench.gate.texts import Text, own, transcript
 from edge_agent.distill import PlainDistiller
 from shared.memory import spans
@@ -73,7 +73,10 @@ def lossy_cases(fresh_seed: int, per_kind: int = PER_KIND) -> Iterator[Case]:
     for rung in LOSSY:
         for table, admit in ((WRONG, False), (FAITHFUL, True)):
             for kind, make in table.items():
-                for rng, fresh, count in _seeds(kind, rung.name, fresh_seed, per_kind // len(LOSSY)):
+                rungs = ONLY.get(kind, LOSSY)
+                if rung not in rungs:
+                    continue
+                for rng, fresh, count in _seeds(kind, rung.name, fresh_seed, per_kind // len(rungs)):
                     for base, draft, borrowed in _drafts_of_residues(make, rng, count, rung, faithful=admit):
                         yield Case(kind, admit, base, draft, borrowed, fresh, rung.name)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from bench.gate.texts import MEN, WOMEN, Text, own
 
-_NAME = "|".join((*WOMEN, *MEN))
+NAMES = "|".join((*WOMEN, *MEN))
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.](?=\d)[^.!?\n]+)*[.!?]+")
-_FACT = re.compile(rf"^({_NAME}) (?!and )([a-z]+(?:s|ed|t|ve|ew|ok|ld|id|ote|ave|ove|an|am|at|nd) .+)$")
+_FACT = re.compile(rf"^({NAMES}) (?!and )([a-z]+(?:s|ed|t|ve|ew|ok|ld|id|ote|ave|ove|an|am|at|nd) .+)$")
 EXTRAS = (
     "{name} was very happy about it.", "It was raining the whole day.", "Everyone agreed with the plan.",
     "{name} left early because of a headache.", "The next step is planned for next week.",
@@ -75,7 +75,7 @@ def neighbour(text: Text, rng: random.Random) -> tuple[str, str] | None:
 
 def extra(text: Text, rng: random.Random) -> str | None:
     """A sentence that could well be true, and that nothing says."""
-    people = re.findall(rf"\b(?:{_NAME})\b", text.plain)
+    people = re.findall(rf"\b(?:{NAMES})\b", text.plain)
     lines = [line for line in EXTRAS if people or "{name}" not in line]
     added = rng.choice(lines).format(name=rng.choice(people) if people else "")
     ends = [match.end() for match in re.finditer(r"[.!?](?=\s|$)", text.plain)]

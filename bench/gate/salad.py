@@ -7,6 +7,7 @@ import re
 
 from bench.gate import corruptions, forgeries, rewrites
 from bench.gate.texts import Text
+from shared.memory.model import Rung
 
 _WORD = re.compile(r"(?<![\w-])[a-z]{4,}(?![\w-])")
 _FLIPS = {
@@ -73,7 +74,52 @@ def spoken(text: Text, rng: random.Random) -> str | None:
     return "\n".join(said)
 
 
+_TWO_NAMES = re.compile(rf"\b({forgeries.NAMES}) ([a-z]{{3,}}) ({forgeries.NAMES})\b")
+_CONDITION = re.compile(r" (?:only )?(?:if|unless|until|because) [^\n.]+")
+
+
+def exchanged(text: Text, rng: random.Random) -> str | None:
+    """Two people of one line in each other's place, where the verb still stands between them."""
+    found = list(_TWO_NAMES.finditer(text.plain))
+    if not found:
+        return None
+    match = rng.choice(found)
+    return f"{text.plain[: match.start()]}{match[3]} {match[2]} {match[1]}{text.plain[match.end() :]}"
+
+
+def unconditional(text: Text, rng: random.Random) -> str | None:
+    """A line without its condition, where the residue still has it."""
+    found = [match for match in _CONDITION.finditer(text.plain) if match.start() > 0]
+    if not found:
+        return None
+    match = rng.choice(found)
+    return text.plain[: match.start()] + text.plain[match.end() :]
+
+
+def mixed(text: Text, rng: random.Random) -> str | None:
+    """What one person's line says, said of another line's."""
+    lines = text.plain.split("\n")
+    named = [at for at, line in enumerate(lines) if re.match(rf"(?:{forgeries.NAMES}) [a-z]{{3,}} ", line)]
+    if len(named) < 2:
+        return None
+    one, other = rng.sample(named, 2)
+    name, said = lines[one].split(" ", 1)[0], lines[other].split(" ", 1)[1]
+    if name in lines[other] or said in lines[one]:
+        return None
+    lines[other] = f"{name} {said}"
+    return "\n".join(lines)
+
+
+ONLY = {
+    "role": (Rung.COMPRESSED, Rung.SKELETAL),
+    "merged": (Rung.COMPRESSED, Rung.SKELETAL),
+    "condition": (Rung.COMPRESSED,),
+}
+"""Where a residue still has what a kind needs; the others are made at every rung."""
 WRONG = {
+    "role": exchanged,
+    "condition": unconditional,
+    "merged": mixed,
     "number": corruptions.number,
     "unit": corruptions.unit,
     "date": corruptions.date,

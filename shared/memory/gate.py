@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from shared.memory import contradiction, entailment, support, surface
+from shared.memory import contradiction, entailment, support, surface, wording
 from shared.memory.direction import read
 from shared.memory.entailment import Claim, Failure, Reason
-from shared.memory.evidence import Evidence, Marks
+from shared.memory.evidence import Evidence, Marks, Phrase
 from shared.memory.invariants import Invariant
 from shared.memory.spans import Base, render
-from shared.memory.tokens import Clause, canonical, clauses_by_line
+from shared.memory.tokens import Clause, canonical, clauses, clauses_by_line
 from shared.memory.vocabulary import SYNONYMS
 from shared.ports import Verdict
 
@@ -62,8 +62,18 @@ def _read(
         return _rejected(Reason.TRUNCATED, _in_words(missing[0].invariant, trace))
     failed = missing or list(contradiction.contradictions(made, evidence, marked))
     if failed:
-        return _rejected(failed[0].reason, _in_words(failed[0].invariant, trace))
-    return _supported(base, shown, evidence, made, marked, neighbours) if strict else _ADMITTED
+        return _rejected(
+            failed[0].reason, _in_words(failed[0].invariant, trace), _nearest(failed[0], trace, evidence)
+        )
+    if not strict:
+        return _ADMITTED
+    dressed = wording.styled(draft, render(base))
+    if dressed:
+        return _rejected(Reason.DISGUISED, offending=dressed)
+    sign = wording.signs(draft, render(base))
+    if sign:
+        return _rejected(Reason.UNSUPPORTED_CLAUSE, offending=sign)
+    return _supported(base, shown, evidence, made, marked, neighbours)
 
 
 def _supported(
@@ -79,19 +89,44 @@ def _supported(
     claimed = entailment.claimed_denials(made, evidence) if _lossy(base) else frozenset()
     lack = support.first_lack(evidence.clauses, residue, neighbours, claimed)
     if lack is not None and not lack.open:
-        return _rejected(lack.reason, offending=lack.offending)
+        return _rejected(lack.reason, _covering(made, lack.offending, evidence, trace), lack.offending)
     if _lossy(base):
         # In a residue many facts may stand in one clause: their relations alone tell them apart.
         alike = support.verbatim(evidence.clauses, shown)
         loose = next(contradiction.loose_pairs(made, evidence, alike), None)
         if loose is not None:
-            return _rejected(loose.reason, _in_words(loose.invariant, trace))
+            return _rejected(
+                loose.reason, _in_words(loose.invariant, trace), _nearest(loose, trace, evidence)
+            )
         mixed = contradiction.recombined(made, evidence, marked, alike)
         if mixed is not None:
             return _rejected(Reason.TUPLE_SWAPPED, offending=_surface(evidence.clauses[mixed]))
     if lack is not None:
         return replace(_rejected(lack.reason, offending=lack.offending), open=True)
     return _ADMITTED
+
+
+def _nearest(failure: Failure, trace: Sequence[str], evidence: Evidence) -> str:
+    """The draft's clause that says most of what the invariant asks for, if any of it."""
+    asked = {word for index in failure.invariant.spans for word in Phrase.of(trace[index]).words}
+    best, most = "", 0
+    for clause in evidence.clauses:
+        shared = len(asked & {form for token in clause.tokens for form in (token.form, token.norm)})
+        if shared > most:
+            best, most = _surface(clause), shared
+    return best
+
+
+def _covering(made: Sequence[Claim], offending: str, evidence: Evidence, trace: Sequence[str]) -> str:
+    """The invariant that shares most words with the draft's clause that the offending text stands in."""
+    around = [clause for clause in evidence.clauses if offending in _surface(clause)][:1]
+    said = {token.form for clause in around or clauses(offending) for token in clause.tokens}
+    best, most = "", 0
+    for claim in made:
+        shared = len(said & {word for phrase in claim.members for word in phrase.words})
+        if shared > most:
+            best, most = _in_words(claim.invariants[0], trace), shared
+    return best
 
 
 def _lossy(base: Base) -> bool:

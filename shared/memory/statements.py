@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import overload
 
 from shared.memory.direction import Roles, pronoun, roles, subject
@@ -80,6 +81,12 @@ class Statement:
         self.roles_: Roles | None = None
         self._before = before if clause.joint in SHARING else None
         self._subject: frozenset[str] | None = None
+
+    def saying(self, content: dict[str, Token], clause: Clause) -> Statement:
+        """The same statement with only these of its words."""
+        made = copy(self)
+        made.content, made.clause, made.roles_, made._subject = content, clause, None, None  # noqa: SLF001
+        return made
 
     @property
     def roles(self) -> Roles:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from shared.memory import denial, matching
+from shared.memory import denial, matching, order, wording
 from shared.memory.entailment import Reason
 from shared.memory.evidence import Evidence, Phrase
 from shared.memory.grammar import VERB
@@ -39,11 +38,14 @@ def first_lack(
     last = -1
     free: dict[int, int] = {}
     strange: Lack | None = None
+    said: dict[int, tuple[int, ...]] = {at: (place,) for at, place in repeated.items()}
     for at, clause in enumerate(draft):
         if at in repeated:
             last = repeated[at]
             continue
-        found, lack, unknown = _new(read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed)
+        found, lack, unknown = _new(
+            read[at], residue, neighbours, last, (whole, covered), claimed=at in claimed
+        )
         if lack is not None and not lack.open:
             return lack
         strange = strange or lack
@@ -57,6 +59,10 @@ def first_lack(
             if _leans(read[at], residue.statements[place]):
                 leaning.add(place)
         last = found.places[-1]
+        said[at] = found.places
+    moved = order.changed(draft, residue, said)
+    if moved:
+        return Lack(Reason.TUPLE_SWAPPED, moved)
     dropped = _dropped(whole, covered, free, leaning, residue)
     if strange is not None and dropped is not None and dropped.reason is Reason.PART_DROPPED:
         return strange._replace(open=False)  # more is gone than the unknown words could say
@@ -104,7 +110,8 @@ def _new(
             return _Found(None, found)
         if residue.loose and not claimed and denial.lifted(statement.clause, _clauses(found, residue)):
             return _Found(None, Lack(Reason.POLARITY_FLIPPED, statement.text()))
-        return _Found(found)
+        turned = wording.changed(statement, _clauses(found, residue), residue)
+        return _Found(found) if turned is None else _Found(None, turned)
     if statement.qualifiers - _HARMLESS and len(statement.clause.tokens) > 1:
         return _Found(None, Lack(Reason.UNSUPPORTED_CLAUSE, statement.text()))
     return _Found()
@@ -129,26 +136,27 @@ def _around(
     claimed: bool,
 ) -> _Found:
     """What the words beside an unknown one say. They too must be of one statement."""
-    rest = copy.copy(statement)
-    rest.content = {form: token for form, token in statement.content.items() if residue.knows(token)}
-    if 2 * len(rest.content) < len(statement.content):
+    known = {form: token for form, token in statement.content.items() if residue.knows(token)}
+    if 2 * len(known) < len(statement.content):
         return _Found(None, unknown._replace(open=False))  # it says something else altogether
     # An adverb is nobody that acts ("and gladly left"); a verb still tells who does.
     clause = statement.clause
-    strange = statement.content.keys() - rest.content.keys()
+    strange = statement.content.keys() - known.keys()
     kept = [
         token
         for at, token in enumerate(clause.tokens)
         if at < clause.label or token.form not in strange or token.tag & VERB
     ]
-    rest.clause = clause._replace(tokens=tuple(kept))
-    rest.roles_ = rest._subject = None
+    rest = statement.saying(known, clause._replace(tokens=tuple(kept)))
     found = matching.find(rest, residue, last, said)
     if isinstance(found, Lack):
         return _Found(None, found)
     if residue.loose and not claimed and denial.lifted(statement.clause, _clauses(found, residue)):
         return _Found(None, Lack(Reason.POLARITY_FLIPPED, statement.text()))
-    return _Found(found, unknown, len(statement.content) - len(rest.content))
+    turned = wording.changed(rest, _clauses(found, residue), residue)
+    if turned is not None:
+        return _Found(None, turned)
+    return _Found(found, unknown, len(statement.content) - len(known))
 
 
 def _clauses(found: matching.Match, residue: Residue) -> list[Clause]:

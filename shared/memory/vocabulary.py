@@ -1,8 +1,8 @@
 """English as the gate reads it: verbs, irregular forms, and wordings a writer may choose freely.
 
 Each line of SYNONYMS is one set: any member may stand for another, in any of their regular or listed forms.
-A word may be in several sets; sets are not joined. Only words that are interchangeable in nearly every sense: a
-paraphrase rejected is cheap, a fact changed is not ("retired" is not "resigned", nor "mailed" "emailed").
+A word may be in several sets; sets are not joined. Only words that are interchangeable in nearly every sense:
+a paraphrase rejected is cheap, a fact changed is not ("retired" is not "resigned", nor "mailed" "emailed").
 """
 
 from __future__ import annotations

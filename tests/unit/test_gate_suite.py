@@ -128,10 +128,12 @@ def test_open_means_that_no_rule_failed(said: str, other: str, *, is_open: bool,
 def test_an_unknown_word_never_opens_what_a_rule_rejects(
     make: Callable[[int, int], Iterator[cases.Case]], word: str
 ) -> None:
-    """Anywhere in a corrupted draft; the corruptions that are an unknown word themselves stay as they were."""
+    """Anywhere in a corrupted draft; those that are an unknown word themselves stay as they were."""
     rng = random.Random(word)
     for case in make(SEED, 12 if make is cases.lossy_cases else 6):
-        if case.admit or gate.judge(case.base, case.draft, case.neighbours).open:
+        if case.admit or case.kind in ("echo", "markup"):  # the word would break the form
+            continue
+        if gate.judge(case.base, case.draft, case.neighbours).open:
             continue
         gaps = [match.end() for match in re.finditer(r"(?<=[a-z]) (?=[a-z])", case.draft)]
         for at in rng.sample(gaps, min(2, len(gaps))):
