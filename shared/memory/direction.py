@@ -26,7 +26,7 @@ Roles = Mapping[str, frozenset[str]]
 """By form: S acts, O is acted on, N has no verb, T says when, V is the verb, L speaks; or a preposition."""
 
 _ADJACENT = 4  # be and its participle: "was not yet fully opened"
-_SAME = {
+SAME_PREPOSITION = {
     "inside": "in", "within": "in", "into": "in", "onto": "on", "upon": "on", "towards": "to",
     "toward": "to", "beneath": "under",
     "underneath": "under", "below": "under", "above": "over", "till": "until", "via": "through",
@@ -43,7 +43,7 @@ _TIME_WORDS = (
     "morning afternoon evening night day week month year weekend winter summer autumn today tomorrow "
     "yesterday tonight noon midnight last next hour minute second moment weekday spring"
 )
-_TIMES = frozenset(
+WHEN_WORDS = frozenset(
     map(
         form_of,
         _TIME_WORDS.split(),
@@ -74,7 +74,7 @@ def subject(tokens: tuple[Token, ...], label: int = 0) -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def read(tokens: tuple[Token, ...], label: int) -> tuple[Roles, frozenset[str]]:
     """Roles, and the subject."""
-    subject_end, verb, passive = _verb(tokens, label)
+    subject_end, verb, passive = predicate(tokens, label)
     found: dict[str, set[str]] = {}
     about: set[str] = set()
     groups: list[list[str]] = []  # what stands before the verb, by noun phrase: (role, forms)
@@ -89,7 +89,7 @@ def read(tokens: tuple[Token, ...], label: int) -> tuple[Roles, frozenset[str]]:
             preposition, filled = "", False
         elif bits & PREPOSITION and token.norm not in ("up", "down", "out", "off"):
             infinitive = token.norm == "to" and at + 1 < len(tokens) and tokens[at + 1].tag & VERB
-            preposition, filled = "" if infinitive else _SAME.get(token.norm, token.norm), False
+            preposition, filled = "" if infinitive else SAME_PREPOSITION.get(token.norm, token.norm), False
             previous = None
         elif bits & DETERMINER or bits & JOINT:
             if filled and not bits & JOINT:
@@ -120,7 +120,7 @@ def read(tokens: tuple[Token, ...], label: int) -> tuple[Roles, frozenset[str]]:
 
 def passive(tokens: tuple[Token, ...], label: int = 0) -> bool:
     """True where the subject is acted on."""
-    return _verb(tokens, label)[2]
+    return predicate(tokens, label)[2]
 
 
 def _content(token: Token) -> bool:
@@ -137,14 +137,14 @@ def _breaks(previous: Token | None, token: Token, *, before: bool) -> bool:
         or ":" in previous.form
         or _YEAR.fullmatch(previous.form)
     ):
-        return not (token.numeric or token.form in WEEKDAYS or token.form in _TIMES)
+        return not (token.numeric or token.form in WEEKDAYS or token.form in WHEN_WORDS)
     if previous.numeric:
         return token.surface[0].isupper()
     return before and previous.surface.islower() and token.surface[0].isupper() and len(token.surface) > 1
 
 
 def _role(token: Token, preposition: str, *, before: bool, verb: bool, passive: bool) -> str:
-    if token.form in _TIMES:
+    if token.form in WHEN_WORDS:
         return "T"
     if token.numeric or token.form in WEEKDAYS:
         return preposition if preposition in _WHEN else "T"
@@ -155,7 +155,7 @@ def _role(token: Token, preposition: str, *, before: bool, verb: bool, passive: 
     return "O" if passive or not before else "S"
 
 
-def _verb(tokens: Sequence[Token], label: int) -> tuple[int, int, bool]:
+def predicate(tokens: Sequence[Token], label: int) -> tuple[int, int, bool]:
     """Where the subject ends, where the verb stands (-1: nowhere), and whether it is passive."""
     first = next(
         (at for at in range(label, len(tokens)) if _opens_predicate(tokens, at, tokens[at], label)), -1
