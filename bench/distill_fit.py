@@ -102,7 +102,7 @@ def features_of(text: str) -> Iterator[tuple[str, list[int]]]:
 
 def _features(text: str, places: Sequence[Place], looks: Sequence[Look], found: Atoms, at: int) -> list[int]:
     token, clause, kind = found.token[at], found.clause[at], found.kind[at]
-    word, _, opening, _, group, _, _ = looks[token]
+    word, _, opening, _, group, _, _, _ = looks[token]
 
     def seen(step: int) -> Group:
         there = token + step
