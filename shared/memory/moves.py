@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -61,22 +61,13 @@ def _inside(units: Sequence[Unit], label: int) -> list[Unit]:
 
 def _one_move(meant: Sequence[Unit], spoken: Sequence[Unit], verb: int, *, loose: bool) -> bool:
     """One phrase, or the items of a list, in another place."""
-    low = 0
-    while low < len(meant) and meant[low].form == spoken[low].form:
-        low += 1
-    high = len(meant)
+    low, high = _middle(meant, spoken)
     if low == high:
         return True
-    while meant[high - 1].form == spoken[high - 1].form:
-        high -= 1
     here, there = meant[low:high], spoken[low:high]
     if _listed(meant, low, high) and _listed(spoken, low, high):
         return True
-    forms = [unit.form for unit in there]
-    turns = (at for at in range(1, len(here)) if here[at].form == forms[0])
-    for cut in islice(turns, _MOST_TURNS):
-        if [unit.form for unit in (*here[cut:], *here[:cut])] != forms:
-            continue
+    for cut in _turns(here, there):
         first = (here[:cut], there[len(there) - cut :])
         second = (here[cut:], there[: len(there) - cut])
         if _given(first, second, meant[low - 1] if low else None, verb):
@@ -221,10 +212,11 @@ def _voice(active: Sequence[Unit], one: Clause, passive: Sequence[Unit], other: 
     rest = [unit for unit in active if unit.at > verb]
     about = [unit for unit in passive if other.label <= unit.at < begins]
     behind = [unit for unit in passive if unit.at >= begins and unit.at != acted]
-    for cut in range(len(subject)):  # "in 2011 the council": the last is who acts
-        who = [unit.form for unit in subject[cut:]]
-        for at, unit in enumerate(behind):
-            if unit.lead == "by" and [each.form for each in behind[at : at + len(who)]] == who:
+    led = list(islice((at for at, unit in enumerate(behind) if unit.lead == "by"), _MOST_TURNS))
+    for cut in {0, *range(max(0, len(subject) - _MOST_TURNS), len(subject))}:
+        who = [unit.form for unit in subject[cut:]]  # "in 2011 the council": the last is who acts
+        for at in led:
+            if who and [each.form for each in behind[at : at + len(who)]] == who:
                 left = [*subject[:cut], *rest], [*about, *behind[:at], *behind[at + len(who) :]]
                 return _same(*left) or _shifted(*left)
     return False
@@ -238,20 +230,33 @@ def _shifted(active: Sequence[Unit], passive: Sequence[Unit]) -> bool:
     """What is left of both: a phrase moved, or the gift before the one who gets it."""
     if len(active) != len(passive):
         return False
-    for cut in range(1, len(active)):
-        if not _same([*active[cut:], *active[:cut]], passive):
-            continue
-        led = active[cut].lead or passive[0].lead
-        got = passive[len(passive) - cut].lead
-        return bool(led or active[0].lead) or got == "to"
-    # "I lent Bob my drill on Monday": "my drill was lent to Bob by me on Monday"
-    low = next(at for at in range(len(active)) if active[at].form != passive[at].form)
-    high = len(active)
-    while active[high - 1].form == passive[high - 1].form:
-        high -= 1
+    low, high = _middle(active, passive)
     here, there = active[low:high], passive[low:high]
-    for cut in range(1, len(here)):
-        if _same([*here[cut:], *here[:cut]], there):
-            got = there[len(there) - cut].lead
-            return got == "to" or bool(here[cut].lead and here[cut].lead == there[0].lead)
+    for cut in _turns(here, there):
+        first = here[0].lead, there[len(there) - cut].lead
+        second = here[cut].lead, there[0].lead
+        if any(one == other and one not in ("", "of") for one, other in (first, second)):
+            return True
+        # "I lent Bob my drill": "my drill was lent to Bob"; "gave the key to Bob": "Bob was given the key"
+        if first == ("", "to") or (second == ("to", "") and not low):
+            return True
     return False
+
+
+def _middle(one: Sequence[Unit], other: Sequence[Unit]) -> tuple[int, int]:
+    """Where two sequences of the same words begin and cease to differ."""
+    low, high = 0, len(one)
+    while low < high and one[low].form == other[low].form:
+        low += 1
+    while high > low and one[high - 1].form == other[high - 1].form:
+        high -= 1
+    return low, high
+
+
+def _turns(here: Sequence[Unit], there: Sequence[Unit]) -> Iterator[int]:
+    """Where the one is cut in two, and the halves exchanged, to make the other."""
+    forms = [unit.form for unit in there]
+    turns = (at for at in range(1, len(here)) if here[at].form == forms[0])
+    for cut in islice(turns, _MOST_TURNS):
+        if [unit.form for unit in (*here[cut:], *here[:cut])] == forms:
+            yield cut
