@@ -13,6 +13,7 @@ import msgspec
 _MOST_OVER = 4
 # Nor is less: tokens of usual text have 3 to 5 bytes, runs of spaces and long words a few more.
 _LONGEST_COUNTED_BYTES = 16
+_MOST_DIGITS = 40
 # Drawn as nothing, or turning what is drawn round; tabs, line ends and the joiners of scripts may stay.
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _T = TypeVar("_T")
@@ -93,7 +94,9 @@ def counted(answer: Answer, prompt: Iterable[str], most: int) -> int | None:
 def _json(body: bytes) -> object:
     """None for what is no JSON, too deep, or says a thing twice."""
     try:
-        return json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+        return json.loads(
+            body.decode(), object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole_number
+        )
     except (ValueError, RecursionError):
         return None
 
@@ -107,6 +110,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
+
+
+def _whole_number(digits: str) -> int:
+    # Reading a number of a million digits takes minutes where Python has no limit of its own (before 3.10.7).
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError("no such number is counted here")
+    return int(digits)
 
 
 def _storable(text: str) -> bool:
