@@ -51,7 +51,7 @@ def keeps(
             return True
         if _apart(meant, spoken):
             return True
-    return _one_move(meant, spoken, verb, loose=loose)
+    return _one_move(meant, spoken, clauses, verb, loose=loose)
 
 
 def _inside(units: Sequence[Unit], label: int) -> list[Unit]:
@@ -59,13 +59,22 @@ def _inside(units: Sequence[Unit], label: int) -> list[Unit]:
     return [unit for unit in units if unit.at >= label]
 
 
-def _one_move(meant: Sequence[Unit], spoken: Sequence[Unit], verb: int, *, loose: bool) -> bool:
+def _one_move(
+    meant: Sequence[Unit],
+    spoken: Sequence[Unit],
+    clauses: tuple[Clause, Clause] | None,
+    verb: int,
+    *,
+    loose: bool,
+) -> bool:
     """One phrase, or the items of a list, in another place."""
     low, high = _middle(meant, spoken)
     if low == high:
         return True
     here, there = meant[low:high], spoken[low:high]
-    if _listed(meant, low, high) and _listed(spoken, low, high):
+    if clauses is not None and all(
+        _listed(units, low, high, clause) for units, clause in zip((meant, spoken), clauses, strict=True)
+    ):
         return True
     for cut in _turns(here, there):
         first = (here[:cut], there[len(there) - cut :])
@@ -114,7 +123,7 @@ def _given(first: Block, second: Block, before: Unit | None, verb: int) -> bool:
     return False
 
 
-def _listed(units: Sequence[Unit], low: int, high: int) -> bool:
+def _listed(units: Sequence[Unit], low: int, high: int, clause: Clause) -> bool:
     """True where these are the items of "Ana, Bo and Cy", single words without number."""
     items = units[low:high]
     if any(unit.token.numeric or unit.token.tag & VERB or unit.form in WEEKDAYS for unit in items):
@@ -122,7 +131,7 @@ def _listed(units: Sequence[Unit], low: int, high: int) -> bool:
     if len({unit.clause for unit in items}) > 1 or any(unit.lead for unit in items[1:]):
         return False
     gaps = [other.at - one.at for one, other in pairwise(items)]
-    if gaps[-1] != 2 or any(gap != 1 for gap in gaps[:-1]):
+    if gaps[-1] != 2 or clause.tokens[items[-1].at - 1].norm != "and" or any(gap != 1 for gap in gaps[:-1]):
         return False
     if len(items) > 2 and not all(unit.token.surface[0].isupper() for unit in items):
         return False
