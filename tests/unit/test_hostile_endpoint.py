@@ -112,7 +112,7 @@ _HEADERS = st.tuples(
     _PRINTABLE,
 ) | st.tuples(st.just("Content-Type"), st.sampled_from(CODECS).map("text/plain; charset={}".format))
 _STATUS = st.sampled_from([200, 200, 200, 201, 204, 302, 304, 400, 401, 404, 429, 500, 503, 599, 999])
-_FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_FUZZ = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @_FUZZ
