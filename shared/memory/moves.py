@@ -17,6 +17,8 @@ _PAIRED = frozenset(("from", "to", "than"))
 _BOUND = frozenset(
     ("if", "unless", "when", "whenever", "until", "while", "because", "after", "before", "once")
 )
+_GIFTS = ({"", "to"}, {"", "for"})
+_WHEN = frozenset(("at", "on", "in"))
 _MOST_TURNS = 8  # places at which a sequence may have been cut and turned
 
 
@@ -85,21 +87,20 @@ def _one_move(
             continue
         # In front of the verb and behind a noun a phrase says which one it is: it does not move.
         tied = bool(low) and (here[0].at <= verb or verb < 0)
-        if not tied and any(_free(*block, verb, loose=loose) for block in (first, second)):
+        whole = not low and high == len(meant)
+        if not tied and any(_free(*block, verb, loose=loose, whole=whole) for block in (first, second)):
             return True
     return False
 
 
-def _free(here: Sequence[Unit], there: Sequence[Unit], verb: int, *, loose: bool) -> bool:
+def _free(here: Sequence[Unit], there: Sequence[Unit], verb: int, *, loose: bool, whole: bool) -> bool:
     """True for a phrase that may stand at either end: with its preposition in both, or a time."""
     if any(unit.at == verb for unit in here) and here[0].lead not in _BOUND:
         return False
     one, other = here[0].lead, there[0].lead
     if loose and not one and other not in _PAIRED:
         one = other
-    if one == other:
-        return one not in ("", "of") or _time(here)
-    return _time(here) and not one.replace("at", "") and not other.replace("at", "")
+    return one == other and (one != "of" if one else whole and _time(here))
 
 
 def _time(units: Sequence[Unit]) -> bool:
@@ -118,7 +119,7 @@ def _given(first: Block, second: Block, before: Unit | None, verb: int) -> bool:
         return False
     for (here, there), (beside, moved) in ((first, second), (second, first)):
         leads = {here[0].lead, there[0].lead}
-        if leads == {"", "to"} and not beside[0].lead and not moved[0].lead and not here[0].token.numeric:
+        if leads in _GIFTS and not beside[0].lead and not moved[0].lead and not here[0].token.numeric:
             return True
     return False
 
@@ -163,7 +164,7 @@ _OTHER = PREPOSITION | FINITE | PRONOUN | CONDITION | JOINT
 def _clocked(unit: Unit, before: Unit | None, *, dated: bool) -> bool:
     """True for a unit of a date or a time of day that "at" or "on" leads to."""
     if unit.lead:
-        return unit.lead == "at" and _date(unit)
+        return unit.lead in _WHEN and _date(unit)
     return dated and before is not None and before.at + 1 == unit.at and _date(unit)
 
 
@@ -186,7 +187,7 @@ def _split(units: Sequence[Unit]) -> tuple[list[Unit], list[tuple[str, ...]]]:
         else:
             times[-1].append(unit)
         before = unit
-    return rest, sorted(tuple(unit.form for unit in some) for some in times)
+    return rest, sorted((*tuple(unit.form for unit in some), some[0].lead) for some in times)
 
 
 def _apart(meant: Sequence[Unit], spoken: Sequence[Unit]) -> bool:
@@ -196,7 +197,7 @@ def _apart(meant: Sequence[Unit], spoken: Sequence[Unit]) -> bool:
         return False
     if not all(any(form[0] == "#" or ":" in form or form in WEEKDAYS for form in some) for some in when):
         return False
-    count = sum(map(len, when))
+    count = sum(map(len, when)) - len(when)
     if not (_same(here, meant[count:]) or _same(here, meant[:-count])):
         return False
     if not (_same(there, spoken[count:]) or _same(there, spoken[:-count])):
@@ -247,7 +248,7 @@ def _shifted(active: Sequence[Unit], passive: Sequence[Unit]) -> bool:
         if any(one == other and one not in ("", "of") for one, other in (first, second)):
             return True
         # "I lent Bob my drill": "my drill was lent to Bob"; "gave the key to Bob": "Bob was given the key"
-        if first == ("", "to") or (second == ("to", "") and not low):
+        if (set(first) in _GIFTS and not first[0]) or (set(second) in _GIFTS and not second[1] and not low):
             return True
     return False
 

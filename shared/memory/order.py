@@ -19,7 +19,6 @@ from shared.memory.tokens import Clause
 from shared.memory.words import Token
 
 _POSSESSIVES = frozenset(("my", "your", "his", "her", "our", "their", "its"))
-_ALIKE = {"in": "at", "on": "at", "near": "at", "for": "to", "with": "by", "about": "of"}
 _ASKING_WORDS = "who what where when why how which whose is are was were do does did can could will would"
 _ASKING = frozenset(_ASKING_WORDS.split())
 _LEANING_WORDS = (
@@ -36,6 +35,8 @@ def changed(draft: Sequence[Clause], residue: Residue, places: Places) -> str:
     for said, there in _groups(places):
         if len(there) == len(said) == 1 and _verbatim(draft[said[0]], residue.clauses[there[0]]):
             continue
+        if _spoken(draft[said[0]], residue.clauses[there[0]]):
+            return " ".join(token.surface for token in draft[said[0]].tokens)
         meant = [unit for place in there for unit in _units(residue.clauses[place], place)]
         spoken = [unit for at in said for unit in _units(draft[at], at)]
         meant, spoken = _shared(meant, _renamed(spoken, meant, residue))
@@ -50,6 +51,13 @@ def changed(draft: Sequence[Clause], residue: Residue, places: Places) -> str:
 
 def _verbatim(one: Clause, other: Clause) -> bool:
     return [token.surface for token in one.tokens] == [token.surface for token in other.tokens]
+
+
+def _spoken(one: Clause, other: Clause) -> bool:
+    """True where another one says it."""
+    here = {token.form for token in one.tokens[: one.label]}
+    there = {token.form for token in other.tokens[: other.label]}
+    return bool(here and there) and here.isdisjoint(there)
 
 
 def _groups(places: Places) -> Iterator[tuple[list[int], list[int]]]:
@@ -75,7 +83,6 @@ def _units(clause: Clause, number: int) -> Iterator[Unit]:
     for at, token in enumerate(tokens):
         if token.tag & (PREPOSITION | CONDITION) and not token.numeric:
             lead = SAME_PREPOSITION.get(token.norm, token.norm)
-            lead = _ALIKE.get(lead, lead)
         elif token.tag & PRONOUN or token.norm in _POSSESSIVES:
             yield Unit(pronoun(token.norm), lead, at, token, number)
             lead = ""
