@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from shared.memory.direction import SAME_PREPOSITION, pronoun
 from shared.memory.grammar import CONDITION, FINITE, PREPOSITION, PRONOUN
@@ -26,6 +26,7 @@ _LEANING_WORDS = (
     "this that these those mine both"
 )
 _LEANING = SEQUENCE | frozenset(_LEANING_WORDS.split())
+_MOST_STARTS = 8
 Places = Mapping[int, Sequence[int]]
 """Of each statement of the draft, the residue's statements that it says."""
 
@@ -39,6 +40,8 @@ def changed(draft: Sequence[Clause], residue: Residue, places: Places) -> str:
             return " ".join(token.surface for token in draft[said[0]].tokens)
         meant = [unit for place in there for unit in _units(residue.clauses[place], place)]
         spoken = [unit for at in said for unit in _units(draft[at], at)]
+        if residue.loose and len(said) > 1 and _pieces(meant, _renamed(spoken, meant, residue)):
+            continue
         meant, spoken = _shared(meant, _renamed(spoken, meant, residue))
         if [unit.form for unit in meant] == [unit.form for unit in spoken]:
             continue
@@ -51,6 +54,21 @@ def changed(draft: Sequence[Clause], residue: Residue, places: Places) -> str:
 
 def _verbatim(one: Clause, other: Clause) -> bool:
     return [token.surface for token in one.tokens] == [token.surface for token in other.tokens]
+
+
+def _pieces(meant: Sequence[Unit], spoken: Sequence[Unit]) -> bool:
+    """True where each statement is one piece of a line in which a lossy residue has several."""
+    known = {unit.form for unit in spoken}
+    forms = [unit.form for unit in meant if unit.form in known]
+    firsts: dict[str, list[int]] = {}
+    for at, form in enumerate(forms):
+        firsts.setdefault(form, []).append(at)
+    for _, some in groupby(spoken, key=lambda unit: unit.clause):
+        piece = [unit.form for unit in some if unit.form in firsts]
+        starts = firsts[piece[0]][:_MOST_STARTS] if piece else [0]
+        if not any(forms[at : at + len(piece)] == piece for at in starts):
+            return False
+    return True
 
 
 def _spoken(one: Clause, other: Clause) -> bool:
