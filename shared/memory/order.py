@@ -149,7 +149,8 @@ def _shared(meant: Sequence[Unit], spoken: Sequence[Unit]) -> tuple[list[Unit], 
 def _moved(draft: Sequence[Clause], residue: Residue, places: Places) -> int:
     """A clause of the draft that stands where it may not; -1 where there is none."""
     order = [(place, at) for at, some in sorted(places.items()) for place in some]
-    if all(one[0] <= other[0] for one, other in pairwise(order)):
+    # Of a lossy residue many lines are alike: which one is meant is a guess.
+    if residue.loose or all(one[0] <= other[0] for one, other in pairwise(order)):
         return -1
     read = Statements(draft)
     for at, ((place, said), (before, behind)) in enumerate(list(pairwise(order))):
