@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import bz2
+import copy
 import json
 import zlib
 from collections.abc import AsyncIterator
@@ -93,7 +94,7 @@ _VALUES = st.recursive(
 @st.composite
 def _bent(draw: st.DrawFn) -> dict[str, Any]:
     """A good reply in which one thing is something else."""
-    whole = reply()
+    whole = copy.deepcopy(reply())  # the templates are shared
     at: Any = whole
     while True:
         key = draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
