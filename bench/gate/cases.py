@@ -28,7 +28,6 @@ LOSSY = (Rung.COMPRESSED, Rung.SKELETAL, Rung.TRACE)
 _TRANSCRIPTS = 0.3
 _WHOLE_TRANSCRIPTS = 0.1
 _ATTEMPTS = 400
-_NO_DIALOGUE = ("note", "fact", "appointment", "measurement", "prose")
 
 
 @dataclass(frozen=True)
