@@ -1,1 +1,1 @@
-"""Retention policies that run inside the real edge daemon for comparison (`ports.Retention`)."""
+"""Retention policies under one contract, and those of the real edge daemon (`ports.Retention`)."""

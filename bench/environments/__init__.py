@@ -1,0 +1,1 @@
+"""Environments: streams of writes, questions, and what an answer from the store's own texts is worth."""

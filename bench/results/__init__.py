@@ -1,0 +1,1 @@
+"""Tables and figures from the rows of the bench: generated, never typed."""
