@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from crystalmem.run_edge import find_embedder, text_codecs
+from crystalmem.run_edge import find_embedder
+from edge_agent.assembly import text_codecs
 from edge_agent.embedding import make_vectors
 from edge_agent.opening import FILE_NAME, StoreOptions
 from edge_agent.store import Store

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from crystalmem import __version__
-from edge_agent.app import EdgeApp, EdgePorts
-from edge_agent.distill import PlainDistiller
+from edge_agent.app import EdgeApp
+from edge_agent.assembly import EdgePorts, WriteAll, text_codecs
 from edge_agent.embedder import EmbedderOptions, OnnxEmbedder, load_embedder
 from edge_agent.sync import LinkEndpoint
 from shared.config import EdgeConfig, EmbedderConfig, load
@@ -18,20 +18,7 @@ from shared.host.clock import RandomIds, SystemClock, SystemRng
 from shared.host.keys import load_pair, load_public
 from shared.host.log import configure
 from shared.host.service import Supervisor, run_service
-from shared.memory.model import Kind
-from shared.memory.text_codec import TextCodec
-from shared.ports import AdmissionDecision, Retention, RungCodec
-
-# Motion has a codec of its own; every other kind is text.
-_TEXT_KINDS = tuple(kind for kind in Kind if kind is not Kind.MOTION)
-
-
-class WriteAll:
-    """ports.Admission: whatever is remembered is written."""
-
-    def decide(self, text: str, kind: Kind) -> AdmissionDecision:
-        """Write."""
-        return AdmissionDecision("write")
+from shared.ports import Retention
 
 
 def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
@@ -59,11 +46,6 @@ def run_edge(config_file: Path | None, overrides: Mapping[str, object]) -> int:
     if config_file is None:
         click.echo(_welcome(config, no_embedder), err=True)
     return run_service(daemon, clock)
-
-
-def text_codecs() -> Mapping[Kind, RungCodec]:
-    """One codec for every kind that is text."""
-    return dict.fromkeys(_TEXT_KINDS, TextCodec(PlainDistiller()))
 
 
 def find_embedder(config: EmbedderConfig) -> tuple[OnnxEmbedder | None, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from edge_agent.draft_request import draft_request
 from edge_agent.entries import Overlay, StoredEntry
-from edge_agent.ondevice_generator import OnDeviceGenerator
 from edge_agent.ondevice_wire import End
 from edge_agent.parts import Parts, used_bytes
 from edge_agent.state import ON_DEVICE
@@ -37,6 +37,28 @@ _NO_FAULT = _HUB_AWAY | {End.CANCELLED.value, End.UNAVAILABLE.value}
 # Our own message was not fit to send: nothing left this board.
 _NOT_SENT = frozenset({Code.TOO_LARGE, Code.MALFORMED})
 _log = get_logger("drafting")
+
+
+class LocalGenerator(Protocol):
+    """A ports.Generator at the edge itself (edge_agent.ondevice_generator is one)."""
+
+    @property
+    def model(self) -> str:
+        """Its name, as every draft carries it."""
+        ...
+
+    @property
+    def available(self) -> bool:
+        """Whether a draft would be tried now."""
+        ...
+
+    def fitted(self, request: DraftRequest) -> DraftRequest:
+        """What it can take of a request."""
+        ...
+
+    async def draft(self, request: DraftRequest) -> Draft:
+        """Never raises for what the model does: a failure is a draft with a reason and its tokens."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +94,7 @@ class Drafting:
         *,
         rho: float,
         strict: bool,
-        board: OnDeviceGenerator | None = None,
+        board: LocalGenerator | None = None,
         accept_judge: bool = False,
     ) -> None:
         self._parts = parts
@@ -137,9 +159,7 @@ class Drafting:
         async with self._parts.lock:
             return await thread.run(self._take, entry, request, draft, place, Source.MODEL.value)
 
-    async def _from_board(
-        self, board: OnDeviceGenerator, entry: StoredEntry, request: DraftRequest
-    ) -> Lifted:
+    async def _from_board(self, board: LocalGenerator, entry: StoredEntry, request: DraftRequest) -> Lifted:
         thread = self._parts.thread
         request = board.fitted(request)
         place = await thread.run(self._reserve, request, ON_DEVICE, estimate_tokens(request))
@@ -164,7 +184,7 @@ class Drafting:
     def _hub_drafts(self) -> bool:
         return self._hub_there() and self._rested()
 
-    def _board_drafts(self) -> OnDeviceGenerator | None:
+    def _board_drafts(self) -> LocalGenerator | None:
         """The last resort, where it is its turn: never for a hub that is only busy, or out of tokens."""
         away = not self._hub_there() or (not self._rested() and self._rest_for in _HUB_GENERATES_NOT)
         board = self._board

@@ -17,6 +17,8 @@ from edge_agent.sync import SyncLink
 from shared import metrics
 from shared.errors import Code, InputError, TransientError
 from shared.host.log import get_logger
+from shared.memory import crystallize
+from shared.memory.crystallize import Planner
 from shared.memory.model import EvictionMode, Rung, SweepPlan
 from shared.ports import Retention
 
@@ -33,12 +35,16 @@ _ROW_ROOM_BYTES = 1024
 
 @dataclass(frozen=True)
 class ElasticOptions:
-    """mode: eviction. archive None = no hub is configured. grace_s: how long a squeeze waits for acks."""
+    """mode: eviction. archive None = no hub is configured. grace_s: how long a squeeze waits for acks.
+
+    planner: what decides a squeeze; Eq. 7 unless a comparison puts another schedule in its place.
+    """
 
     mode: EvictionMode
     retention: Retention | None
     archive: ArchiveMode | None
     grace_s: float
+    planner: Planner = crystallize.plan
 
 
 class Elastic:
@@ -55,6 +61,7 @@ class Elastic:
             lambda: parts.valuation.pricing(archive=link is not None and link.up),
             mode=options.mode,
             retention=options.retention,
+            planner=options.planner,
         )
         parts.store.witness_evictions(self._note_evictions)
 

@@ -20,6 +20,7 @@ from edge_agent.store import Store
 from edge_agent.sweep_report import SweepPhase, SweepReport, SweepStep
 from edge_agent.table import Flag, lossy
 from shared.memory import crystallize
+from shared.memory.crystallize import Planner
 from shared.memory.model import EvictionMode, Kind, Rung, SweepPlan
 from shared.ports import RetainedEntry, Retention
 from shared.units import KIB, MIB
@@ -49,9 +50,11 @@ class Sweep:
         *,
         mode: EvictionMode = EvictionMode.LAST_RESORT,
         retention: Retention | None = None,
+        planner: Planner = crystallize.plan,
     ) -> None:
         self._store = store
         self._pricing = pricing
+        self._planner = planner
         self._mode = mode
         self._retention = retention
         self._compactor = Compactor(store.plane)
@@ -184,7 +187,7 @@ class Sweep:
         store = self._store
         pricing = self._plan_values()
         rows_budget = target - (store.account.logical_bytes() - store.account.entries_bytes())
-        return crystallize.plan(
+        return self._planner(
             store.sweep_columns(pricing), store.plane.ladder, rows_budget, self._mode, pricing.tau
         )
 

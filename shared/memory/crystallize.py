@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.errors import Code, PermanentError
 from shared.memory import front
-from shared.memory.energy import ABOVE_ALL, barrier, chunks, guard_limit, hull
+from shared.memory.energy import ABOVE_ALL, Hull, barrier, chunks, guard_limit, hull
 from shared.memory.model import EvictionMode, Ladder, Move, Rung, SweepColumns, SweepPlan
 from shared.units import KIB
 
@@ -21,6 +22,24 @@ Float32s = NDArray[np.float32]
 _SLACK_SHARE = 0.01
 _SLACK_BYTES = 256 * KIB
 _SLACK_MOST = 0.05
+
+
+class Moves(Protocol):
+    """Which moves a sweep may make and at what price: `shared.memory.energy.hull`, or another schedule."""
+
+    def __call__(
+        self,
+        columns: SweepColumns,
+        ladder: Ladder,
+        tau: float,
+        *,
+        guarded: Mask | None = None,
+        evictable: Mask | None = None,
+    ) -> Hull: ...
+
+
+Planner = Callable[[SweepColumns, Ladder, float, EvictionMode, float], SweepPlan]
+"""What `plan` is: the decision over (columns, ladder, budget of the rows, eviction mode, tau)."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +61,31 @@ class Decision:
 
 
 def plan(
-    columns: SweepColumns, ladder: Ladder, budget_bytes: float, mode: EvictionMode, tau: float
+    columns: SweepColumns,
+    ladder: Ladder,
+    budget_bytes: float,
+    mode: EvictionMode,
+    tau: float,
+    moves: Moves = hull,
 ) -> SweepPlan:
     """The decision as moves in price order. `budget_bytes` is for the rows alone (less shared bytes)."""
-    return sweep_plan(columns, ladder, decide(columns, ladder, budget_bytes, mode, tau))
+    return sweep_plan(columns, ladder, decide(columns, ladder, budget_bytes, mode, tau, moves))
 
 
 def decide(
-    columns: SweepColumns, ladder: Ladder, budget_bytes: float, mode: EvictionMode, tau: float
+    columns: SweepColumns,
+    ladder: Ladder,
+    budget_bytes: float,
+    mode: EvictionMode,
+    tau: float,
+    moves: Moves = hull,
 ) -> Decision:
     """Vectorised water-filling. Infeasible = everything at its floor is still over the budget.
 
     Order: hull moves with the guard; eviction of rows neither exempt nor guarded; the guard yields;
     eviction of rows not exempt; eviction of the rest.
     """
-    sweep = _Sweep(columns, ladder, budget_bytes, tau)
+    sweep = _Sweep(columns, ladder, budget_bytes, tau, moves)
     free = ~columns.exempt & ~columns.guarded
     priced = mode is EvictionMode.PRICED
     sweep.descend(None, guarded=True, evictable=free & columns.all_layers_acked if priced else None)
@@ -115,8 +144,11 @@ def aim_bytes(budget_bytes: float) -> float:
 class _Sweep:
     """The state of one decision; each step does nothing once the rows fit."""
 
-    def __init__(self, columns: SweepColumns, ladder: Ladder, budget_bytes: float, tau: float) -> None:
+    def __init__(
+        self, columns: SweepColumns, ladder: Ladder, budget_bytes: float, tau: float, moves: Moves
+    ) -> None:
         self._columns = columns
+        self._moves = moves
         self._ladder = ladder
         self._tau = tau
         self._evicted = len(ladder.rungs)
@@ -132,14 +164,14 @@ class _Sweep:
         self._need = self._before - budget_bytes
 
     def descend(self, among: Mask | None, *, guarded: bool, evictable: Mask | None = None) -> None:
-        """Move rows (None = all) down their hulls, cheapest first."""
+        """Move rows (None = all) down their moves, cheapest first."""
         self._step += 1
         if self._need <= self._freed:
             return
         rows = None if among is None else np.flatnonzero(among & (self._position < self._evicted))
         columns = self._columns if rows is None else _rows(self._columns, rows, self._position)
         guard = columns.guarded if guarded else None
-        moves = hull(columns, self._ladder, self._tau, guarded=guard, evictable=evictable)
+        moves = self._moves(columns, self._ladder, self._tau, guarded=guard, evictable=evictable)
         targets = range(1, len(moves.price) + 1)
         level = self._take(columns, rows, moves.price, moves.freed_bytes, targets)
         self._level = max(self._level, level)
