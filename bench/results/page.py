@@ -26,8 +26,8 @@ _PROTOCOL = (
 _LIMITS = (
     "Absolute values are not the paper's: it answers with Qwen2.5-7B over bge-m3 on the full benchmarks, we"
     " answer {answerer} over BM25 on the parts of the data that are here. Language models inside policies are"
-    " deterministic stand-ins unless a table says otherwise. An entry is charged its text and the row that the"
-    " real store keeps for it, so short facts cannot shrink like transcripts."
+    " deterministic stand-ins unless a table says otherwise. An entry is charged its text and the row that"
+    " the real store keeps for it, so short facts cannot shrink like transcripts."
 )
 
 
