@@ -1,0 +1,1 @@
+"""The paper's propositions and estimators, checked on small runs of the real passes."""
