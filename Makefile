@@ -69,7 +69,7 @@ lock: $(STAMP) ## Resolve requirements.lock again for every supported Python
 		--generate-hashes --no-header --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean: ## Remove the virtual environments, caches and outputs
-	rm -rf .venv .venv-py310 .venv-py312 .venv-vllm out build dist *.egg-info client/*.egg-info client/build \
+	rm -rf .venv .venv-py310 .venv-py312 .venv-vllm .venv-engines out build dist *.egg-info client/*.egg-info client/build \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -151,3 +151,18 @@ bench-ondevice: $(STAMP) ## The same model's choices and drafts as well: ONDEVIC
 .PHONY: bench-distill
 bench-distill: $(STAMP) ## What each rung keeps: answers on LoCoMo beside two peers, household facts, CPU time
 	$(BIN)/python -m bench.distill $(if $(DATA),--data $(DATA)) $(ARGS)
+
+# --- the bench's engines: an environment of their own; ALFWorld's planner is compiled (g++, cmake, some minutes) ---
+
+ENGINES := .venv-engines
+ENGINES_STAMP := $(ENGINES)/.stamp-$(LOCK_HASH)
+
+.PHONY: test-engines
+test-engines: $(ENGINES_STAMP) ## The bench's recordings against the real engines; fails where one is missing
+	$(ENGINES)/bin/python -m pytest -W error -rs -m engines tests/engines/real_*.py
+
+$(ENGINES_STAMP):
+	rm -f $(ENGINES)/.stamp-*
+	"$(PYTHON)" -m venv $(ENGINES)
+	PYTHONWARNINGS=ignore $(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,engines]'
+	touch $@
