@@ -8,6 +8,7 @@ from edge_agent import columns
 from edge_agent.bodies import ROW_BYTES
 from edge_agent.entries import Usage
 from edge_agent.estimates import Estimates
+from edge_agent.outbox import ROW_BYTES as OUTBOX_ROW_BYTES
 from edge_agent.plane import ENTRY_ROW_BYTES, STUB_BYTES, Plane, size_bytes
 from edge_agent.table import NO_OVERLAY
 from shared.host.files import directory_bytes
@@ -59,7 +60,8 @@ class Account:
 
     def fits(self, text_bytes: int) -> bool:
         """Whether a text may be written without going over either budget."""
-        size = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES
+        told = 0 if self._plane.archive is None else OUTBOX_ROW_BYTES
+        size = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES + told
         return self._used_bytes() + size <= self._plane.journal.meta.budget_bytes
 
     def holds(self, reserve_bytes: float = 0.0) -> bool:

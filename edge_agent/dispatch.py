@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -11,7 +11,7 @@ import numpy as np
 from edge_agent.deltas import DeltaBuilder
 from edge_agent.entries import ArchiveMode
 from edge_agent.link import OutboxState
-from edge_agent.outbox import Acknowledged, Op
+from edge_agent.outbox import ROW_BYTES, Acknowledged, Op
 from edge_agent.plane import Plane
 from edge_agent.table import NO_OVERLAY, Flag, Structured, lossy, packed_rows
 from edge_agent.transaction import Transaction
@@ -22,9 +22,10 @@ from shared.messages import Ack, Created, Delta, Forgotten, Layers
 class Dispatch:
     """Synchronous; whoever wires edge_agent.sync wraps it for the store's thread."""
 
-    def __init__(self, plane: Plane, builder: DeltaBuilder) -> None:
+    def __init__(self, plane: Plane, builder: DeltaBuilder, room_bytes: Callable[[], float]) -> None:
         self._plane = plane
         self._builder = builder
+        self._room_bytes = room_bytes
 
     def state(self) -> OutboxState:
         """Where the edge stands, for the hello."""
@@ -40,9 +41,19 @@ class Dispatch:
         """What sealing the next batch may cost the budget."""
         return self._plane.outbox.reserve_bytes(self._builder.build)
 
+    @property
+    def starved(self) -> bool:
+        """Whether the next batch waits for room under the budget."""
+        return self._plane.outbox.starved
+
     def sealed(self) -> bytes | None:
-        """The batch in flight, the same bytes until acked, else the next; None when nothing waits."""
-        return self._plane.outbox.seal(self._builder.build)
+        """The batch in flight, the same bytes until acked, else the next; None: nothing waits, or no room."""
+        outbox, build = self._plane.outbox, self._builder.build
+        body = outbox.seal(build, self._room_bytes())
+        if outbox.starved and self._plane.db.shrink():
+            # Pages that earlier commits freed still count until they are given back.
+            body = outbox.seal(build, self._room_bytes())
+        return body
 
     def acked(self, ack: Ack) -> Acknowledged:
         """A durable ack: rows go, layers that the hub kept become a source. Any other ack does nothing."""
@@ -81,19 +92,26 @@ class Dispatch:
         return tuple(rows["number"][wanted].tolist())
 
     def ship(self, numbers: Iterable[int]) -> int:
-        """Archive ahead: queue the layers of exact entries that the hub lacks; how many were queued."""
+        """Archive ahead: queue layers of exact entries that the hub lacks, where a batch has room beside."""
         plane = self._plane
-        rows = plane.table.take(self.lacking(numbers))
-        fresh = [
-            (number, version)
-            for number, version in zip(rows["number"].tolist(), rows["version"].tolist(), strict=True)
-            if not plane.outbox.waits(number, Op.LAYERS)
-        ]
+        fresh = self.unshipped(numbers)
+        flying = len(plane.outbox.in_flight or b"")
+        room = self._room_bytes() - max(plane.outbox.batch_bytes() - flying, 0.0)
+        fresh = fresh[: int(max(min(room / ROW_BYTES, len(fresh)), 0.0))]
         if fresh:
             with plane.journal.write() as change:
                 for number, version in fresh:
                     plane.tell(change, number, Op.LAYERS, version)
         return len(fresh)
+
+    def unshipped(self, numbers: Iterable[int]) -> list[tuple[int, int]]:
+        """(number, version) of those that lack layers at the hub and of which none are queued."""
+        rows = self._plane.table.take(self.lacking(numbers))
+        return [
+            (number, version)
+            for number, version in zip(rows["number"].tolist(), rows["version"].tolist(), strict=True)
+            if not self._plane.outbox.waits(number, Op.LAYERS)
+        ]
 
     def _mark(self, change: Transaction, sources: Iterable[Delta]) -> tuple[int, ...]:
         """Entries whose present version the hub can now give back whole."""

@@ -64,6 +64,14 @@ class Elastic:
             planner=options.planner,
         )
         parts.store.witness_evictions(self._note_evictions)
+        if options.retention is None or not options.retention.budget_exempt:
+            parts.store.bound.hold()
+
+    @property
+    def short(self) -> bool:
+        """Whether a sweep is owed, or a batch waits for room."""
+        store = self._parts.store
+        return bool(store.meta.target_pending) or store.link.starved
 
     @property
     def mode(self) -> EvictionMode:
@@ -83,9 +91,12 @@ class Elastic:
         if self._parts.store.meta.target_pending:
             await self._await_link()
             await self.squeeze()
-            return
-        with suppress(TransientError):
-            # No sweep was promised: on a full disk recalls are served all the same.
+        else:
+            with suppress(TransientError):
+                # No sweep was promised: on a full disk recalls are served all the same.
+                await self.keep_within()
+        if self._parts.store.meta.target_pending:
+            # A recall, or a new epoch of the link, came in behind the sweep.
             await self.keep_within()
 
     async def _run(self, steps: Iterator[SweepStep]) -> SweepReport:
@@ -127,6 +138,11 @@ class Elastic:
         report = await self.squeeze()
         return bool(report.moves or report.evicted)
 
+    async def end_within(self) -> None:
+        """A change that came to more than its estimate is followed by the sweep. Call with the lock held."""
+        if self._parts.store.meta.target_pending:
+            await self.keep_within()
+
     async def set_budget(
         self, budget_bytes: int, provision_bytes: int | None, capability: float | None
     ) -> SweepReport:
@@ -148,7 +164,11 @@ class Elastic:
         if self._options.archive in {None, ArchiveMode.NEVER} or self._link is None or not self._link.up:
             return 0
         async with self._parts.lock:
-            queued = await self._parts.thread.run(self._ship_ahead)
+            queued, lacking = await self._parts.thread.run(self._ship_ahead)
+            if lacking and not queued:
+                # Queued rows and the batch of their layers are charged: room comes first.
+                await self.squeeze()
+                queued, _ = await self._parts.thread.run(self._ship_ahead)
         if queued:
             self._link.wake()
         return queued
@@ -186,7 +206,12 @@ class Elastic:
     def _within(self) -> bool:
         self._parts.store.shrink()
         store = self._parts.store
-        return store.account.holds(store.link.reserve_bytes())
+        holds = store.account.holds(store.link.reserve_bytes())
+        if holds and store.meta.target_pending:
+            # An ack or a forgotten entry has made the room that was owed.
+            store.budget_met()
+            store.shrink()
+        return holds
 
     async def _took(self, step: SweepStep) -> None:
         if step.phase is SweepPhase.GRACE:
@@ -219,8 +244,10 @@ class Elastic:
         parts.state.end_stage(tally, fraction, capability, parts.clock.wall_ns())
         store.set_values(parts.valuation.by_number())
 
-    def _ship_ahead(self) -> int:
-        return self._parts.store.link.ship(self.sinking_next())
+    def _ship_ahead(self) -> tuple[int, int]:
+        """How many layers were queued, and how many entries still lack theirs."""
+        link, numbers = self._parts.store.link, self.sinking_next()
+        return link.ship(numbers), len(link.unshipped(numbers))
 
     def _note_evictions(self, gone: Sequence[EvictedEntry]) -> None:
         parts = self._parts

@@ -48,9 +48,7 @@ class Graph:
     def charged_bytes(self, number: int) -> int:
         """What this entry's edges and references cost the budget."""
         edges, targets = len(self._edges.get(number, ())), len(self._references.get(number, ()))
-        return (edges and ROW_BYTES + _EDGE.itemsize * edges) + (
-            targets and ROW_BYTES + _TARGET.itemsize * targets
-        )
+        return (edges and ROW_BYTES + _EDGE.itemsize * edges) + reference_bytes(targets)
 
     def refer(self, change: Transaction, number: int, targets: Sequence[int]) -> None:
         """Keep an entry's references."""
@@ -120,6 +118,11 @@ class Graph:
         for number in numbers:
             self._edges.pop(number, None)
             self._references.pop(number, None)
+
+
+def reference_bytes(targets: int) -> int:
+    """What so many references of one entry cost the budget."""
+    return targets and ROW_BYTES + _TARGET.itemsize * targets
 
 
 def _rows_of(numbers: NDArray[np.int64], wanted: Sequence[int]) -> NDArray[np.int64]:

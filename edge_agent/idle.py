@@ -94,6 +94,7 @@ class Idle:
         self._archived = 0
         self._traffic = self._traffic_now()
         self._done_for: _Situation | None = None
+        self._owed_in: _Situation | None = None
         self._last_problem: Code | None = None
 
     def recalled(self) -> None:
@@ -126,6 +127,7 @@ class Idle:
         await self._turn_stage()
         if self._parts.lock.statistics().locked:
             return
+        await self._pay_what_is_owed()
         if self._interrupted():
             if self._since_work_s() >= self._timings.patience_s:
                 # No window for long: one entry, and the next after pace_s.
@@ -133,6 +135,16 @@ class Idle:
                 self._last_work_mono_ns -= round((self._timings.patience_s - self._timings.pace_s) * _NS)
         elif self._due():
             await self._work(self._interrupted, None)
+
+    async def _pay_what_is_owed(self) -> None:
+        """Over the budget, or a batch without room: no window is waited for. Once a situation."""
+        situation = self._situation()
+        if not self._elastic.short or situation == self._owed_in:
+            return
+        self._owed_in = situation
+        async with self._parts.lock:
+            await self._elastic.keep_within()
+        self.wake_link()
 
     def _put_off(self, problem: TransientError) -> None:
         """A full disk does not end the daemon: recalls go on, and the work is tried again at its pace."""

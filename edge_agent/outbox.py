@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -22,6 +23,8 @@ ROW_BYTES = 14
 _BATCH_SLACK_SHARE = 0.5
 # Ids, digest and numbers of a delta, without its payload.
 _DELTA_BYTES = 80
+# Numbers in a batch's head may be a few bytes longer once the batch before it was acked.
+_HEAD_BYTES = 16
 
 
 class Op(IntEnum):
@@ -59,6 +62,8 @@ class Outbox:
     """Rows commit with the change they tell of; a repeated op on an entry is one row."""
 
     def __init__(self, database: Database, journal: Journal) -> None:
+        self.starved = False
+        """Whether the last seal found no room even for one delta."""
         self._db = database
         self._journal = journal
         self._waiting: dict[tuple[int, Op], int] = {}
@@ -89,7 +94,8 @@ class Outbox:
         first = next((delta for row in unsent if (delta := build(row)) is not None), None)
         if first is None:
             return 0.0
-        return max(self._batch_bytes(), _weight(first)) - len(self._sent or b"")
+        alone = len(self._encoded((first,))) + _HEAD_BYTES
+        return max(self.batch_bytes(), alone) - len(self._sent or b"")
 
     def queue(self, change: Transaction, number: int, op: Op, version: int) -> None:
         """Tell the hub later; a row that already waits says it all."""
@@ -108,15 +114,21 @@ class Outbox:
             change.db.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in gone.values()])
             change.after(lambda: self._withdrawn(number, gone))
 
-    def seal(self, build: Build) -> bytes | None:
-        """The batch in flight; seals the next one from the present rows when none is."""
+    def seal(self, build: Build, room_bytes: float = math.inf) -> bytes | None:
+        """The batch in flight; seals the next one from the present rows when none is and there is room."""
+        self.starved = False
         while self._sent is None and self._rows:
             rows = self._head()
-            deltas, last_seq = _fill(rows, build, self._batch_bytes())
+            deltas, last_seq = _fill(rows, build, min(self.batch_bytes(), room_bytes))
+            body = self._encoded(deltas) if deltas else b""
+            while len(body) > room_bytes:
+                if len(deltas) == 1:
+                    self.starved = True
+                    return None
+                deltas = deltas[: len(deltas) // 2]
+                body = self._encoded(deltas)
             with self._journal.write() as change:
                 if deltas:
-                    meta = change.meta
-                    body = wire.encode_batch(Batch(meta.epoch, meta.acked_seq, deltas[-1].seq, deltas))
                     change.db.execute(
                         "INSERT INTO sent (last_seq, body) VALUES (?, ?)", (deltas[-1].seq, body)
                     )
@@ -171,10 +183,14 @@ class Outbox:
         self._rows = len(held)
         self._waiting = {(number, Op(op)): seq for seq, number, op in held if seq > self._sent_seq}
 
-    def _batch_bytes(self) -> float:
+    def batch_bytes(self) -> float:
         """What is in flight is charged: it may take half of the slack that a sweep leaves, and no more."""
         budget = self._journal.meta.budget_bytes
         return min(wire.BATCH_TARGET_BYTES, _BATCH_SLACK_SHARE * (budget - aim_bytes(budget)))
+
+    def _encoded(self, deltas: tuple[Delta, ...]) -> bytes:
+        meta = self._journal.meta
+        return wire.encode_batch(Batch(meta.epoch, meta.acked_seq, deltas[-1].seq, deltas))
 
     def _head(self) -> list[Waiting]:
         return [

@@ -83,14 +83,20 @@ class Recovery:
                     break
             return sum(self._counts.promoted.values()) > before
 
-    async def restore(self, number: int, make_room: Callable[[int], Awaitable[None]]) -> Rung:
-        """Bring one entry back from the archive now, whatever its price; where it is then."""
+    async def restore(
+        self,
+        number: int,
+        make_room: Callable[[int], Awaitable[None]],
+        keep_within: Callable[[], Awaitable[object]],
+    ) -> Rung:
+        """Bring one entry back from the archive now, whatever its price; the rung that it was put at."""
         ladder, thread = self._parts.store.plane.ladder, self._parts.thread
         to = Rung.PACKED if any(spec.rung is Rung.PACKED for spec in ladder.rungs) else Rung.FULL
         fetched = await self._restoring.fetch_one(number)
         async with self._parts.lock:
             await make_room(await thread.run(self._restoring.size_bytes, fetched, to))
             await thread.run(self._restoring.write, [fetched], to)
+            await keep_within()
         self._counts.rose(Source.ARCHIVE)
         return to
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from edge_agent import columns
 from edge_agent.account import Account
+from edge_agent.bound import Bound
 from edge_agent.columns import Pricing
 from edge_agent.deltas import DeltaBuilder
 from edge_agent.dispatch import Dispatch
@@ -70,7 +71,9 @@ class Store:
         self._writer = Writer(plane, self.account)
         self._trainer = Trainer(plane, self._reader)
         self._builder = DeltaBuilder(plane, self._reader)
-        self.link = Dispatch(plane, self._builder)
+        self.bound = Bound(plane, self.account)
+        """Whether the budget is held after every commit, or only at the end of a sweep."""
+        self.link = Dispatch(plane, self._builder, self.bound.room_bytes)
         """The outbox as the link sees it: state, sealed, acked, fenced, resync; and archive-ahead."""
         self.vectors = VectorKeeper(plane, self._reader, self._mover, self.account, self.link)
         """Which entries want a vector, and keeping, shedding and replacing the vectors there are."""
@@ -208,8 +211,11 @@ class Store:
             self._plane.recalls.fit(change, budget_bytes)
 
     def begin_sweep(self) -> None:
-        """From here on until `budget_met`, a mixture is legal and a restart finishes the sweep."""
-        if not self.meta.target_pending:
+        """Over the budget: until `budget_met` a mixture is legal and a restart finishes the sweep.
+
+        A sweep that only makes room owes nothing: wherever it ends, the budget holds.
+        """
+        if not self.meta.target_pending and not self.account.holds():
             with self._plane.journal.write() as change:
                 change.change(target_pending=1)
 

@@ -75,6 +75,10 @@ class Sweep:
 
     def steps(self, headroom_bytes: int = 0) -> Iterator[SweepStep]:
         """Meet the budget in force and leave `headroom_bytes` for a write. `report` is final at the end."""
+        with self._store.bound.sweeping():
+            yield from self._steps(headroom_bytes)
+
+    def _steps(self, headroom_bytes: int) -> Iterator[SweepStep]:
         store, budget = self._store, self._store.meta.budget_bytes
         self.report = report = SweepReport(budget)
         if self._retention is not None and self._retention.budget_exempt:

@@ -94,6 +94,8 @@ class Journal:
     def __init__(self, database: Database, meta: Meta) -> None:
         self.db = database
         self.meta = meta
+        self.watch: Callable[[], None] = _nobody
+        """Called after every commit."""
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -104,6 +106,7 @@ class Journal:
             _save(self.db, self.meta, change.meta)
         self.meta = change.meta
         change.committed()
+        self.watch()
 
 
 def open_journal(database: Database, *, tenant: str, ladder: str, provision_bytes: int, rng: Rng) -> Journal:
@@ -128,6 +131,10 @@ def open_journal(database: Database, *, tenant: str, ladder: str, provision_byte
                 path=str(database.path),
             )
     return Journal(database, meta)
+
+
+def _nobody() -> None:
+    """Nobody watches."""
 
 
 def _save(database: Database, before: Meta, now: Meta) -> None:

@@ -9,6 +9,7 @@ from edge_agent.elastic import Elastic
 from edge_agent.embedding import Embedding
 from edge_agent.entries import NewEntry
 from edge_agent.explaining import explain
+from edge_agent.graph import reference_bytes
 from edge_agent.idle import Idle
 from edge_agent.monitor import Monitor
 from edge_agent.parts import Parts
@@ -66,7 +67,7 @@ class Verbs:
             references, unresolved = await self._parts.thread.run(self._references, public_id, body.links)
             entry = NewEntry(text, kind, memory_class, references, public_id, created)
             await self._parts.thread.run(self._check_new, public_id, text.encode())
-            await self._elastic.make_room(len(text.encode()))
+            await self._elastic.make_room(len(text.encode()) + reference_bytes(len(references)))
             number = await self._parts.thread.run(self._write, entry)
         self._idle.wake_link()
         return answers.Remembered(public_id.hex(), number, decision.decision, unresolved)
@@ -171,7 +172,7 @@ class Verbs:
             if body.number is not None
             else await self._parts.thread.run(self._reporting.number_for_restore, parse_id(body.id or ""))
         )
-        rung = await self._recovery.restore(number, self._elastic.make_room)
+        rung = await self._recovery.restore(number, self._elastic.make_room, self._elastic.end_within)
         public_id = await self._parts.thread.run(self._parts.store.id_of, number)
         return answers.Restored(public_id.hex(), number, rung.name.lower())
 
