@@ -138,3 +138,22 @@ async def test_settle_says_what_was_done_since_the_one_before(house: House) -> N
     assert (first.state, first.by_source) == ("settled", {"unpack": 1})
     second = await house.idle.settle(60.0)
     assert (second.state, second.promoted, second.tokens) == ("settled", 0, 0)
+
+
+async def test_what_recalls_put_over_the_budget_is_swept_without_a_window(house: House) -> None:
+    store, thread = house.parts.store, house.parts.thread
+    numbers = (await thread.run(store.table.numbers)).tolist()
+    await thread.run(store.set_budget, round(await thread.run(store.account.logical_bytes)))
+    await thread.run(store.budget_met)
+    budget = store.meta.budget_bytes
+    house.idle.recalled()
+    await thread.run(store.record_recall, [(number, 0.25) for number in numbers[:4]])
+    assert store.meta.target_pending
+    for _ in range(100):
+        house.idle.recalled()
+        await house.seconds(0.1)
+        if not store.meta.target_pending:
+            break
+    assert house.recovery.passes == []
+    assert not store.meta.target_pending
+    assert await thread.run(store.account.logical_bytes) <= budget
