@@ -176,6 +176,8 @@ class HostArm:
         self.budget_exempt = policy.budget_exempt
         self.traits = policy.traits
         self.policy = policy
+        self.stand_in = bool(getattr(policy, "stand_in", False))
+        """A deterministic rule answers where the system would ask a model."""
         self.host = Host(seed)
         self._budget_bytes = float("inf")
         self._now = 0

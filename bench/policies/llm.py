@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from bench.policies.reply_schema import read_json
+
 BYTES_PER_TOKEN = 4
+_ATTEMPTS = 2
 
 
 class Llm(Protocol):
@@ -51,3 +54,26 @@ class StandIn:
 
     def complete(self, purpose: str, prompt: str, schema: Mapping[str, Any]) -> str:
         return self._rules[purpose](prompt, schema)
+
+
+def ask_json(
+    llm: Llm,
+    spent: Spent,
+    purpose: str,
+    prompt: str,
+    schema: Mapping[str, Any],
+    fallback: Callable[[], Any],
+) -> Any:
+    """One value of `schema`. An answer that cannot be read is asked for once more, then `fallback` decides.
+
+    Every call is charged to `spent`, and so is every answer that could not be read: bad output is no reason
+    to lose data, so a fallback keeps what it was given. A model that does not answer raises TransientError.
+    """
+    for _ in range(_ATTEMPTS):
+        answer = llm.complete(purpose, prompt, schema)
+        spent.add(purpose, prompt, answer)
+        try:
+            return read_json(answer, schema)
+        except ValueError:
+            spent.unreadable += 1
+    return fallback()
