@@ -11,7 +11,6 @@ from edge_agent.estimates import Estimates
 from edge_agent.outbox import ROW_BYTES as OUTBOX_ROW_BYTES
 from edge_agent.plane import ENTRY_ROW_BYTES, STUB_BYTES, Plane, size_bytes
 from edge_agent.table import NO_OVERLAY
-from shared.host.files import directory_bytes
 from shared.memory.model import Rung
 
 
@@ -48,7 +47,7 @@ class Account:
 
     def disk_bytes(self) -> int:
         """Sum of the file sizes under memory/."""
-        return directory_bytes(self._plane.db.path.parent)
+        return self._plane.disk_meter(self._plane.db.path.parent)
 
     def wal_bytes(self) -> int:
         """Size of the write-ahead log, which every shrink empties."""

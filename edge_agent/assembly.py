@@ -19,6 +19,7 @@ from edge_agent.monitor import Monitor
 from edge_agent.opening import StoreOptions
 from edge_agent.outbound import StoreSource
 from edge_agent.parts import Parts
+from edge_agent.plane import DiskMeter
 from edge_agent.recovery import Recovery, RecoveryLimits
 from edge_agent.reporting import Identity, Reporting
 from edge_agent.retrieval import Retrieval
@@ -28,6 +29,7 @@ from edge_agent.sync import LinkEndpoint, SyncLink
 from edge_agent.valuation import Signal, Valuation
 from edge_agent.verbs import Verbs
 from shared.config import EdgeConfig
+from shared.host.files import directory_bytes
 from shared.host.worker import WorkerThread
 from shared.memory import crystallize
 from shared.memory.crystallize import Planner
@@ -55,11 +57,13 @@ class Design:
 
     planner: which moves a squeeze makes (Eq. 7). signal: where influence comes from (Eq. 8).
     generator: a model at the edge itself; None = the board's, where one is configured.
+    disk_meter: what the physical account is held to; a comparison in logical bytes alone measures none.
     """
 
     planner: Planner = crystallize.plan
     signal: Signal = Store.value_columns
     generator: LocalGenerator | None = None
+    disk_meter: DiskMeter = directory_bytes
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def open_parts(config: EdgeConfig, ports: EdgePorts, thread: WorkerThread, lock:
         archive=_archive_mode(config, ports),
         pack_level=config.memory.pack_level,
         embedder=ports.embedder.signature if ports.embedder is not None else None,
+        disk_meter=ports.design.disk_meter,
     )
     store = Store.open(
         config.directory / "memory", options, codecs=ports.codecs, clock=ports.clock, rng=ports.rng

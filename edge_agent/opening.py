@@ -15,7 +15,7 @@ from edge_agent.dictionaries import Dictionaries
 from edge_agent.entries import ArchiveMode
 from edge_agent.graph import Graph
 from edge_agent.outbox import Outbox
-from edge_agent.plane import OVERLAY_ROW_BYTES, Plane
+from edge_agent.plane import OVERLAY_ROW_BYTES, DiskMeter, Plane
 from edge_agent.recalls import OpenRecalls
 from edge_agent.table import FACTS, HEAT, NO_OVERLAY, ROW, EntryTable, Structured
 from edge_agent.transaction import open_journal
@@ -43,6 +43,7 @@ class StoreOptions:
     pack_level: int = DEFAULT_LEVEL
     embedder: Signature | None = None
     """The configured model: a store with vectors of another is refused. None = whatever is there stays."""
+    disk_meter: DiskMeter = directory_bytes
 
 
 def open_plane(
@@ -81,6 +82,7 @@ def open_plane(
             dict(database.query("SELECT number, stub FROM stub")),
             clock,
             rng,
+            options.disk_meter,
         )
         _measure_empty(plane)
     except BaseException:
@@ -95,7 +97,7 @@ def _measure_empty(plane: Plane) -> None:
         return
     plane.db.shrink()
     with plane.journal.write() as change:
-        change.change(empty_bytes=directory_bytes(plane.db.path.parent))
+        change.change(empty_bytes=plane.disk_meter(plane.db.path.parent))
     plane.db.shrink()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,10 @@ OVERLAY_ROW_BYTES = 24
 STUB_BYTES = 24
 
 
+DiskMeter = Callable[[Path], int]
+"""Bytes on disk of a directory: what the physical account measures."""
+
+
 @dataclass(frozen=True)
 class Plane:
     """One open memory plane. Everything here belongs to the thread that opened it."""
@@ -52,6 +57,7 @@ class Plane:
     stubs: dict[int, bytes]
     clock: Clock
     rng: Rng
+    disk_meter: DiskMeter
 
     def tell(self, change: Transaction, number: int, op: Op, version: int) -> None:
         """Queue a delta; a plane without a link tells nobody."""

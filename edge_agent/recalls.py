@@ -1,4 +1,4 @@
-"""Open recall ids: what an outcome may still be attributed to, within 1 % of the budget."""
+"""Open recall ids: what an outcome may still be attributed to, within 1 % of the budget (DECISIONS.md 32)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from shared.host.db import Database
 # Number, id, time and the cell around them; a hit is 8 bytes.
 ROW_BYTES = 40
 BUDGET_SHARE = 0.01
+# A small store could keep no id at all, and would never learn: a few are allowed there, up to a larger share.
+FEW_BYTES = 512
+FEW_SHARE = 0.05
 _HIT = np.dtype([("number", "<u4"), ("weight", "<f4")])
 
 
@@ -38,7 +41,7 @@ class OpenRecalls:
 
     def cap(self, budget_bytes: float) -> float:
         """The most they may cost under a budget."""
-        return BUDGET_SHARE * budget_bytes
+        return max(BUDGET_SHARE * budget_bytes, min(FEW_BYTES, FEW_SHARE * budget_bytes))
 
     def get(self, recall_id: bytes) -> OpenRecall | None:
         """An id that may still be graded."""

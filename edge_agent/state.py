@@ -138,6 +138,32 @@ class State:
         )
         return found is not None
 
+    def attempts(self, after: int) -> tuple[LedgerRow, ...]:
+        """What the ledger holds behind its first `after` rows, in order; rows are never removed."""
+        rows = self._db.query(
+            "SELECT tenant, stage, number, version, origin, target, source, tokens, link_bytes, admitted,"
+            " reason, wall_ns FROM ledger ORDER BY row LIMIT -1 OFFSET ?",
+            (after,),
+        )
+        return tuple(
+            LedgerRow(
+                tenant=tenant,
+                stage=stage,
+                number=number,
+                version=version,
+                origin=Rung(origin),
+                to=Rung(to),
+                source=source,
+                tokens=tokens,
+                link_bytes=link_bytes,
+                admitted=bool(admitted),
+                reason=reason,
+                wall_ns=wall_ns,
+            )
+            for tenant, stage, number, version, origin, to, source, tokens, *rest in rows
+            for link_bytes, admitted, reason, wall_ns in (rest,)
+        )
+
     def totals(self, tenant: str) -> Mapping[str, float]:
         """Attempts to lift, admissions, tokens of any use, and link bytes in all."""
         row = self._db.query_one(

@@ -30,7 +30,7 @@ HELD_OUT: tuple[str, ...] = ("babyai",)
 def make(name: str, data: Path | None) -> Environment:
     """The environment of this name over the data directory (None: what needs no data).
 
-    InputError(BAD_REQUEST) for an unknown name; an environment raises its own where data or engine are missing.
+    InputError(BAD_REQUEST) for an unknown name; an environment raises its own where something is missing.
     """
     if name not in _CLASSES:
         raise InputError(

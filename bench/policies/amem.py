@@ -94,7 +94,7 @@ class AMem:
         return report
 
     def on_read(self, host: Host, query: str, hits: Sequence[int], now: int) -> Report:
-        """The rows hold retrieval counts. Notes linked from hits are the native search's, not the shared one's."""
+        """The rows hold retrieval counts; linked notes are the native search's, not the shared one's."""
         return Report()
 
     def on_outcome(self, host: Host, hits: Sequence[int], g: float, now: int) -> None:

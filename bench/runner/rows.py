@@ -1,6 +1,6 @@
 """The bench's file store: one JSON Lines file a cell, one row a stage, written at once or not at all.
 
-DuckDB reads a run as it lies: SELECT * FROM read_json_auto('DIR/rows/*.jsonl', union_by_name=true).
+DuckDB reads a run as it lies: read_json_auto('DIR/rows/*.jsonl', union_by_name=true).
 """
 
 from __future__ import annotations

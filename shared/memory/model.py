@@ -155,6 +155,16 @@ LADDERS: dict[str, Ladder] = {
             (Rung.SKELETAL, 0.25, 0.65, 160.0, False),
             (Rung.TRACE, 0.08, 0.40, 320.0, False),
         ),
+        # What the product's ladder is without its lossless rung, for comparison.
+        _ladder(
+            "unpacked",
+            8,
+            0.15,
+            (Rung.FULL, 1.0, 1.0, 0.0, False),
+            (Rung.COMPRESSED, 0.50, 0.85, 64.0, True),
+            (Rung.SKELETAL, 0.25, 0.65, 160.0, True),
+            (Rung.TRACE, 0.08, 0.40, 320.0, True),
+        ),
         # Binary arms: an entry is kept verbatim, or kept packed, or gone.
         _ladder("verbatim", 6, 0.0, (Rung.FULL, 1.0, 1.0, 0.0, False)),
         _ladder(

@@ -11,7 +11,7 @@ import pytest
 
 from edge_agent.entries import ArchiveMode, EvictionReason, NewEntry
 from edge_agent.plane import STUB_BYTES
-from edge_agent.recalls import BUDGET_SHARE
+from edge_agent.recalls import BUDGET_SHARE, FEW_BYTES, FEW_SHARE
 from edge_agent.store import Store
 from edge_agent.table import recalls_last_stage
 from shared.errors import Code, InputError, IntegrityError, PermanentError
@@ -184,11 +184,23 @@ def test_the_window_holds_a_hundred_outcomes(store: Store) -> None:
 def test_open_recalls_keep_to_their_share_the_oldest_become_void(store: Store) -> None:
     number = store.add(NewEntry("one"))
     store.set_budget(20_000)
-    ids = [store.record_recall([(number, 1.0)]) for _ in range(10)]
+    ids = [store.record_recall([(number, 1.0)]) for _ in range(40)]
     held = [recall_id for recall_id in ids if store.open_recall(recall_id) is not None]
-    assert 0 < len(held) < 10
+    assert 0 < len(held) < 40
     assert held == ids[-len(held) :]
-    assert store.plane.recalls.charged_bytes() <= BUDGET_SHARE * 20_000
+    assert store.plane.recalls.charged_bytes() <= FEW_BYTES
+    store.set_budget(200_000)
+    ids = [store.record_recall([(number, 1.0)]) for _ in range(100)]
+    assert 10 < len([recall_id for recall_id in ids if store.open_recall(recall_id) is not None]) < 100
+    assert store.plane.recalls.charged_bytes() <= BUDGET_SHARE * 200_000
+
+
+def test_a_small_store_keeps_the_last_recall_open(store: Store) -> None:
+    number = store.add(NewEntry("one"))
+    store.set_budget(4_000)
+    first, _, last = (store.record_recall([(number, 0.2)] * 5) for _ in range(3))
+    assert (store.open_recall(first), store.open_recall(last) is None) == (None, False)
+    assert store.plane.recalls.charged_bytes() <= FEW_SHARE * 4_000
 
 
 def test_co_retrieval_keeps_the_eight_strongest_edges(store: Store) -> None:
