@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from crystalmem import __version__
+from crystalmem.bench_commands import bench
 from crystalmem.memory_commands import COMMANDS, EXIT_REFUSED
 from crystalmem.models.command import models
 from shared.errors import CrystalError
@@ -164,7 +165,7 @@ def demo(out: Path, input_file: Path | None, seed: int, cycles: str, llm_url: st
     )
 
 
-for _command in (*COMMANDS, models):
+for _command in (*COMMANDS, models, bench):
     main.add_command(_command)
 
 

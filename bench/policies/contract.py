@@ -94,6 +94,15 @@ class Held:
         return self.text + self.metadata + self.vectors + self.residue + self.shared
 
 
+@dataclass(frozen=True)
+class Spending:
+    """Of the stage under way: tokens of regeneration and their cap (Eq. 10); seconds of planning in all."""
+
+    regeneration_tokens: float = 0.0
+    cap_tokens: float = 0.0
+    scheduler_s: float = 0.0
+
+
 class HostPolicy(Protocol):
     """A baseline. It changes nothing but the host and keeps no bytes that the host does not charge."""
 
@@ -146,6 +155,10 @@ class Arm(Protocol):
 
     def rungs(self) -> Mapping[str, int]:
         """Live entries by rung; baselines without a ladder have `full` only."""
+        ...
+
+    def spending(self) -> Spending:
+        """Nothing, for what regenerates and plans nothing."""
         ...
 
     def close(self) -> None: ...

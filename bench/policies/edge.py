@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from anyio.from_thread import start_blocking_portal
 
 from bench.environments.contract import Item
-from bench.policies.contract import Held, Hit, Recalled, Report, Traits
+from bench.policies.contract import Held, Hit, Recalled, Report, Spending, Traits
 from bench.policies.edge_arms import EdgeSpec, spec
 from bench.policies.edge_parts import EventClock, scratch_directory
 from bench.policies.edge_running import Running, running
@@ -118,6 +118,10 @@ class EdgeArm:
         """Entries by the rung that recall shows."""
         return Counter(rung.name.lower() for rung in self._seen().values())
 
+    def spending(self) -> Spending:
+        """What the ledger says of the stage under way, and what planning took."""
+        return self._portal.call(self._running.spending)
+
     def close(self) -> None:
         """End the passes, close the files and remove them."""
         try:
@@ -140,10 +144,6 @@ class EdgeArm:
     def items(self) -> list[str]:
         """Live items, ascending by number."""
         return [self._items[number] for number in sorted(self._seen()) if number in self._items]
-
-    def spending(self) -> tuple[float, float]:
-        """Serving tokens of the last finished stage, and what this stage's regeneration was charged."""
-        return self._portal.call(self._running.spending)
 
     # --- private ------------------------------------------------------------------------------------------
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import anyio
 
-from bench.policies.contract import Held
+from bench.policies.contract import Held, Spending
 from bench.policies.edge_arms import EdgeSpec, moves_of
 from bench.policies.edge_hub import hub
 from bench.policies.edge_parts import (
@@ -42,7 +42,8 @@ from edge_agent.table import lossy, shown_rungs
 from shared.config import ArchiveConfig, EdgeConfig, EmbedderConfig, MemoryConfig
 from shared.host.files import directory_bytes
 from shared.memory import crystallize
-from shared.memory.model import LADDERS, Rung
+from shared.memory.crystallize import Moves
+from shared.memory.model import LADDERS, EvictionMode, Ladder, Rung, SweepColumns, SweepPlan
 from shared.memory.text_codec import TextCodec
 from shared.memory.value import ValueColumns
 
@@ -53,11 +54,30 @@ _CODEC = RememberedCodec(TextCodec(PlainDistiller()))
 _OPEN_GATE = OpenGate(TextCodec(PlainDistiller()))
 
 
+class TimedPlanner:
+    """crystallize.Planner: the arm's schedule, and how long it has planned in all."""
+
+    def __init__(self, moves: Moves) -> None:
+        self.seconds = 0.0
+        self._moves = moves
+
+    def __call__(
+        self, columns: SweepColumns, ladder: Ladder, budget_bytes: float, mode: EvictionMode, tau: float
+    ) -> SweepPlan:
+        started = time.perf_counter()
+        try:
+            return crystallize.plan(columns, ladder, budget_bytes, mode, tau, self._moves)
+        finally:
+            self.seconds += time.perf_counter() - started
+
+
 @dataclass
 class Running:
     """The passes, and what the arm reads of them. Methods run in the loop, whose thread owns the store."""
 
     passes: Passes
+    planner: TimedPlanner
+    rho: float
     stand_in: bool
     """A deterministic rule drafts where the system would ask a model."""
     ledger_rows: int = 0
@@ -94,10 +114,14 @@ class Running:
         """What Eq. 8 and 9 look at, ascending by number."""
         return self._store.value_columns()
 
-    async def spending(self) -> tuple[float, float]:
-        """Serving tokens of the last finished stage, and what this stage's regeneration was charged."""
+    async def spending(self) -> Spending:
+        """What this stage's regeneration was charged, its cap, and seconds of planning so far."""
         state, meta = self.passes.parts.state, self._store.meta
-        return float(state.serving_tokens(meta.stage - 1)), float(state.tokens_spent(meta.tenant, meta.stage))
+        return Spending(
+            regeneration_tokens=float(state.tokens_spent(meta.tenant, meta.stage)),
+            cap_tokens=self.rho * state.serving_tokens(meta.stage - 1),
+            scheduler_s=self.planner.seconds,
+        )
 
     async def take_rejected(self) -> dict[str, int]:
         """Refused drafts by the rung that they were made from, since this was asked last."""
@@ -113,20 +137,21 @@ async def running(
     """Open everything below `directory`, with a hub once the link is up; closed in the end."""
     codec = _CODEC if found.gate else _OPEN_GATE
     drafter = generator(found.generator, seed, originals, codec, LADDERS[found.ladder], clock)
+    planner = TimedPlanner(moves_of(found))
     if not found.archive:
-        async with _edge(found, seed, directory, clock, codec, drafter, None) as (passes, _):
-            yield Running(passes, isinstance(drafter, Local))
+        async with _edge(found, seed, directory, clock, codec, drafter, planner, None) as (passes, _):
+            yield Running(passes, planner, found.rho, isinstance(drafter, Local))
         return
     (directory / "hub").mkdir()
     async with (
         hub(directory / "hub", found.rho, _TENANT) as endpoint,
-        _edge(found, seed, directory, clock, codec, drafter, endpoint) as (passes, link),
+        _edge(found, seed, directory, clock, codec, drafter, planner, endpoint) as (passes, link),
         anyio.create_task_group() as tasks,
     ):
         if link is not None:
             tasks.start_soon(link.run)
             await _up(link)
-        yield Running(passes, isinstance(drafter, Local))
+        yield Running(passes, planner, found.rho, isinstance(drafter, Local))
         tasks.cancel_scope.cancel()
 
 
@@ -138,6 +163,7 @@ async def _edge(
     clock: EventClock,
     codec: RememberedCodec,
     drafter: Local | Endpoint | None,
+    planner: TimedPlanner,
     endpoint: LinkEndpoint | None,
 ) -> AsyncIterator[tuple[Passes, SyncLink | None]]:
     config = _config(found, directory / "edge")
@@ -150,7 +176,7 @@ async def _edge(
         retention=None,
         endpoint=endpoint,
         design=Design(
-            planner=partial(crystallize.plan, moves=moves_of(found)),
+            planner=planner,
             signal=found.signal or Store.value_columns,
             generator=drafter,
             disk_meter=_unmetered,

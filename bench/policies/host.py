@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bench.environments.contract import Item
 from bench.policies import meter
-from bench.policies.contract import Held, Hit, HostPolicy, Recalled, Report
+from bench.policies.contract import Held, Hit, HostPolicy, Recalled, Report, Spending
 from bench.policies.similarity import Similarity
 from edge_agent.retrieval import cut
 from edge_agent.search import LexicalIndex
@@ -239,6 +239,9 @@ class HostArm:
         for row in self.host.rows.values():
             counts[row.rung] = counts.get(row.rung, 0) + 1
         return counts
+
+    def spending(self) -> Spending:
+        return Spending()
 
     def close(self) -> None:
         self.host.close()

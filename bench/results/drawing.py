@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # One representative of each family, as in the paper's Figure 1, and packed LRU because honesty asks for it.
-FAMILIES = ("lru", "mem0", "human_inspired", "curator", "r3mem", "lru_packed", "crystalmem")
+FAMILIES = ("lru", "mem0", "human_inspired", "curator", "r3mem", "lru_packed", "crystalmem", "product")
 # Okabe and Ito: distinguishable with the common colour-vision deficiencies.
 COLOURS = {
     "keep_all": "#000000",
@@ -24,8 +24,9 @@ COLOURS = {
     "curator": "#009E73",
     "r3mem": "#F0E442",
     "lru_packed": "#E69F00",
-    "crystalmem": "#0072B2",
-    "product_archive": "#56B4E9",
+    "crystalmem": "#56B4E9",
+    "product": "#0072B2",
+    "product_archive": "#004466",
 }
 GREY = "#777777"
 

@@ -32,7 +32,7 @@ def figure_6(run: Run, theory: Mapping[str, Any]) -> Figure | None:
     )
     _rejections(
         panels[2],
-        [*seven(run.of(DEFINITION_1, "ablate:extractive")), *seven(run.of(DEFINITION_1, "paper"))],
+        [*seven(run.of(DEFINITION_1, "crystalmem")), *seven(run.of(DEFINITION_1, "paper"))],
     )
     _scatter(
         panels[3],

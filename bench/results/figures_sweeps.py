@@ -9,7 +9,7 @@ from bench.results import paper
 from bench.results.cycles import Run
 from bench.results.drawing import FAMILIES, GREY, colour, environments, legend, new, seven
 from bench.results.stats import mean_of
-from bench.results.tables import DEFINITION_1, OURS, averages
+from bench.results.tables import DEFINITION_1, OURS, PAPERS, averages
 from bench.runner.paths import FRONTIER
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def figure_5(run: Run, _: Mapping[str, Any]) -> Figure | None:
 
 def figure_7(run: Run, _: Mapping[str, Any]) -> Figure | None:
     """Restored capability against rho and against the number of rungs."""
-    caps = (("ablate:rho_0", 0), ("ablate:rho_5", 5), ("ablate:extractive", 10), ("ablate:rho_20", 20))
-    depths = (("ablate:k2", 2), ("ablate:k3", 3), ("paper", 4), ("ablate:k6", 6))
+    caps = (("ablate:rho_0", 0), ("ablate:rho_5", 5), (PAPERS, 10), ("ablate:rho_20", 20))
+    depths = (("ablate:k2", 2), ("ablate:k3", 3), (PAPERS, 4), ("ablate:k6", 6))
     if not any(run.of(DEFINITION_1, name) for name, _ in (*caps[:2], *depths[:2])):
         return None
     figure, panels = new(2)
@@ -66,7 +66,7 @@ def figure_7(run: Run, _: Mapping[str, Any]) -> Figure | None:
         axes.plot(
             [x for _, x in held],
             [m.mean if m else float("nan") for m in thick],
-            color=colour(OURS),
+            color=colour(PAPERS),
             linewidth=2.5,
         )
         axes.set_title(text, fontsize=10)

@@ -61,6 +61,12 @@ OURS_LABELS = {
     "paper_archive": "CrystalMem, paper ladder, archive",
     "product_archive": "CrystalMem, product ladder, archive",
     "mem0_v3": "Mem0 v3",
+    "ablate:hallucinating": "A model that invents facts",
+    "ablate:exact": "A model that knows the original (oracle)",
+    "ablate:no_packed": "No lossless rung",
+    "ablate:priced_eviction": "Eviction priced, not last resort",
+    "ablate:rung_by_rung": "One rung at a time, not hulls",
+    "ablate:extractive": "With extractive drafts (stand-in)",
 }
 
 # b*: the smallest budget at which CrystalMem matches CURATOR at full provision.

@@ -67,6 +67,9 @@ class _Tally:
     serving_tokens: int = 0
     served: int = 0
     violations: int = 0
+    regeneration_tokens: float = 0.0
+    cap_tokens: float = 0.0
+    scheduler_s: float = 0.0
     seconds: Seconds = field(default_factory=Seconds)
 
 
@@ -127,6 +130,7 @@ def _live(
     for item in world.stages[0]:
         arm.write(item)
     arm.settle()
+    planned_s = arm.spending().scheduler_s
     for step, tally in zip(path.steps, tallies, strict=True):
         budget_bytes = step.b * life.provision_bytes
         tally.budget_bytes += budget_bytes
@@ -146,6 +150,11 @@ def _live(
                 merge(tally.written, arm.write(item))
             merge(tally.written, arm.settle())
         tally.violations += _over(arm, budget_bytes)
+        spending = arm.spending()
+        tally.regeneration_tokens += spending.regeneration_tokens
+        tally.cap_tokens += spending.cap_tokens
+        tally.scheduler_s += spending.scheduler_s - planned_s
+        planned_s = spending.scheduler_s
 
 
 def _measure(
@@ -219,6 +228,9 @@ def _row(cell: Cell, path: Path, at: int, tally: _Tally, stand_in: bool) -> dict
         "merged": len(tally.squeezed.merged) + len(tally.written.merged),
         "model_calls": tally.squeezed.model_calls + tally.written.model_calls,
         "model_tokens": tally.squeezed.model_tokens + tally.written.model_tokens,
+        "regeneration_tokens": tally.regeneration_tokens,
+        "regeneration_cap_tokens": tally.cap_tokens,
+        "scheduler_s": tally.scheduler_s,
         "stand_in": stand_in,
         "budget_s": tally.seconds.budget,
         "measure_s": tally.seconds.measure,

@@ -125,7 +125,8 @@ def test_every_ablation_differs_from_its_base_in_what_its_name_says(name: str) -
     found = spec(name, 0)
     fields = found.__dataclass_fields__
     differing = min(sum(getattr(found, field) != getattr(base, field) for field in fields) for base in bases)
-    assert differing == (0 if name == "ablate:hallucinating" else 1), found
+    # The oracle needs tokens enough to rebuild everything.
+    assert differing == {"ablate:hallucinating": 0, "ablate:exact": 2}.get(name, 1), found
 
 
 def test_an_unknown_name_is_refused() -> None:
