@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.policies.in_order import evicted_in
 from shared.ports import EvictionReport, RetainedEntry
 
 
@@ -23,18 +24,8 @@ class Lru:
         """The rows hold the access."""
 
     def enforce(self, entries: Sequence[RetainedEntry], excess_bytes: float, now: int) -> EvictionReport:
-        """Evict in ascending last access until the excess is covered.
-
-        No skip-and-continue: stepping over a row because a later one fits better is a knapsack rule, not LRU.
-        """
-        freed = 0.0
-        evicted: list[int] = []
-        for entry in sorted(entries, key=_order):
-            if freed >= excess_bytes:
-                break
-            evicted.append(entry.number)
-            freed += entry.size_bytes
-        return EvictionReport(evicted=tuple(evicted))
+        """Evict in ascending last access until the excess is covered."""
+        return evicted_in(sorted(entries, key=_order), excess_bytes)
 
 
 def _order(entry: RetainedEntry) -> tuple[int, int, int]:

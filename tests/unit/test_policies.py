@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.policies.curator import Curator
+from bench.policies.expiry import Expiry
 from bench.policies.keep_all import KeepAll
 from bench.policies.lru import Lru
+from bench.policies.random_drop import RandomDrop
 from shared.memory.model import Kind
 from shared.ports import RetainedEntry, Retention
 
-REGISTRY: tuple[type[Retention], ...] = (KeepAll, Lru)
+
+def random_drop() -> RandomDrop:
+    return RandomDrop(7)
+
+
+Make = Callable[[], Retention]
+REGISTRY: tuple[Make, ...] = (KeepAll, Lru, Expiry, random_drop, Curator)
 BOUNDED = tuple(policy for policy in REGISTRY if not policy().budget_exempt)
 
 
@@ -55,7 +66,7 @@ class Store:
         return report.evicted
 
 
-def filled(policy: type[Retention], sizes: Sequence[float]) -> Store:
+def filled(policy: Make, sizes: Sequence[float]) -> Store:
     store = Store(policy())
     for number, size in enumerate(sizes, start=1):
         store.write(number, size)
@@ -68,7 +79,7 @@ sizes = st.lists(st.floats(1, 1e6), max_size=30)
 @pytest.mark.parametrize("policy", BOUNDED)
 @given(sizes=sizes, share=st.sampled_from([0.0, 0.01, 0.5, 0.9, 1.0, 2.0]))
 @settings(max_examples=100)
-def test_the_budget_holds_after_enforce(policy: type[Retention], sizes: list[float], share: float) -> None:
+def test_the_budget_holds_after_enforce(policy: Make, sizes: list[float], share: float) -> None:
     store = filled(policy, sizes)
     budget = store.bytes * share
     store.enforce(budget)
@@ -77,14 +88,14 @@ def test_the_budget_holds_after_enforce(policy: type[Retention], sizes: list[flo
 
 
 @pytest.mark.parametrize("policy", BOUNDED)
-def test_ten_thousand_entries_down_to_one_byte(policy: type[Retention]) -> None:
+def test_ten_thousand_entries_down_to_one_byte(policy: Make) -> None:
     store = filled(policy, [100.0] * 10_000)
     store.enforce(1.0)
     assert store.bytes == 0
 
 
 @pytest.mark.parametrize("policy", REGISTRY)
-def test_a_rising_budget_brings_nothing_back(policy: type[Retention]) -> None:
+def test_a_rising_budget_brings_nothing_back(policy: Make) -> None:
     store = filled(policy, [10.0] * 8)
     total = store.bytes
     for share in (1, 0.75, 0.5, 0.25, 0.5, 0.75, 1):
@@ -98,9 +109,7 @@ def test_a_rising_budget_brings_nothing_back(policy: type[Retention]) -> None:
 @pytest.mark.parametrize("policy", REGISTRY)
 @given(sizes=sizes, data=st.data())
 @settings(max_examples=50)
-def test_the_order_of_the_rows_does_not_matter(
-    policy: type[Retention], sizes: list[float], data: st.DataObject
-) -> None:
+def test_the_order_of_the_rows_does_not_matter(policy: Make, sizes: list[float], data: st.DataObject) -> None:
     one, other = filled(policy, sizes), filled(policy, sizes)
     budget = one.bytes / 2
     shuffled = data.draw(st.permutations(list(other.rows.values())))
@@ -111,7 +120,7 @@ def test_the_order_of_the_rows_does_not_matter(
 @given(sizes=sizes, low=st.floats(0, 1), high=st.floats(0, 1))
 @settings(max_examples=50)
 def test_who_survives_a_small_budget_survives_a_larger_one(
-    policy: type[Retention], sizes: list[float], low: float, high: float
+    policy: Make, sizes: list[float], low: float, high: float
 ) -> None:
     small, large = filled(policy, sizes), filled(policy, sizes)
     total = small.bytes
@@ -132,6 +141,33 @@ def test_lru_evicts_in_the_order_of_the_last_access() -> None:
     store.read(2)
     # Last accesses now: 3 and 5 at their writes, then 1 and 4 together (1 is older), then 2.
     assert store.enforce(0.0) == (3, 5, 1, 4, 2)
+
+
+def test_expiry_evicts_in_the_order_of_creation_whatever_is_read() -> None:
+    store = filled(Expiry, [10.0] * 4)
+    store.read(1, 2)
+    assert store.enforce(10.0) == (1, 2, 3)
+
+
+def test_random_drop_draws_every_entry_as_often() -> None:
+    drawn = Counter[int]()
+    sizes = [1.0, 1000.0, 30.0, 1.0]
+    for seed in range(400):
+        rows = [RetainedEntry(n, Kind.EPISODE, n, n, size, 0.0) for n, size in enumerate(sizes)]
+        drawn[RandomDrop(seed).enforce(rows, 0.5, 9).evicted[0]] += 1
+    assert all(70 <= drawn[number] <= 130 for number in range(4)), drawn
+
+
+def test_random_drop_forgets_no_draw_over_a_squeeze() -> None:
+    """Survivors of a draw are no safer in the next one than what came since."""
+    later = Counter[bool]()
+    for seed in range(200):
+        store = filled(partial(RandomDrop, seed), [10.0] * 8)
+        store.enforce(40.0)
+        for number in range(9, 13):
+            store.write(number, 10.0)
+        later.update(number > 8 for number in store.enforce(40.0))
+    assert 0.45 <= later[True] / later.total() <= 0.55
 
 
 def test_lru_deletes_strictly_in_order_even_where_a_later_row_would_do() -> None:
