@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from shared.memory.model import Kind
 
+T = TypeVar("T")
 STAGES = 7
 FIRST_SHARE = 0.7
 """Share of a stream that is written before stage 1 is measured; the rest comes in six equal parts."""
@@ -124,7 +125,7 @@ class Environment(Protocol):
         ...
 
 
-def cut(items: Sequence[Item], first_share: float = FIRST_SHARE) -> tuple[tuple[Item, ...], ...]:
+def cut(items: Sequence[T], first_share: float = FIRST_SHARE) -> tuple[tuple[T, ...], ...]:
     """A stream in seven parts: the first 70 %, then six equal ones (the last take what is left)."""
     first = min(len(items), max(1, round(first_share * len(items)))) if items else 0
     rest = items[first:]
