@@ -107,8 +107,9 @@ class Host:
         """A row's text, links, attributes or access count changed: re-index and re-measure."""
         row = self.rows[number]
         if row.searchable:
-            self._index.put(number, row.text)
-            self._similar.put(number, row.text)
+            text = self.text(number)
+            self._index.put(number, text)
+            self._similar.put(number, text)
         else:
             self._index.remove(number)
             self._similar.remove(number)
@@ -130,12 +131,16 @@ class Host:
 
     # --- reading ------------------------------------------------------------------------------------
 
+    def text(self, number: int) -> str:
+        """What a row shows."""
+        return self.rows[number].text
+
     def search(self, query: str, k: int, max_bytes: int) -> list[tuple[int, str, float]]:
         """(number, text that fits, score), best first: the real edge's lexical retriever."""
         found: list[tuple[int, str, float]] = []
         left = max_bytes
         for candidate in self._index.search(query, k).hits:
-            text = cut(self.rows[candidate.number].text, left)
+            text = cut(self.text(candidate.number), left)
             if not text:
                 break
             found.append((candidate.number, text, candidate.score))
@@ -162,8 +167,11 @@ class Host:
     def close(self) -> None:
         self._index.close()
 
+    def _price(self, row: Row) -> int:
+        return row.size_bytes()
+
     def _measure(self, number: int) -> None:
-        size = self.rows[number].size_bytes()
+        size = self._price(self.rows[number])
         self._total += size - self._sizes.get(number, 0)
         self._sizes[number] = size
 
@@ -171,14 +179,14 @@ class Host:
 class HostArm:
     """A baseline over a host of its own, driven like any other arm."""
 
-    def __init__(self, policy: HostPolicy, seed: int = 0) -> None:
+    def __init__(self, policy: HostPolicy, seed: int = 0, host: Host | None = None) -> None:
         self.name = policy.name
         self.budget_exempt = policy.budget_exempt
         self.traits = policy.traits
         self.policy = policy
         self.stand_in = bool(getattr(policy, "stand_in", False))
         """A deterministic rule answers where the system would ask a model."""
-        self.host = Host(seed)
+        self.host = Host(seed) if host is None else host
         self._budget_bytes = float("inf")
         self._now = 0
         self._open: dict[str, tuple[int, ...]] = {}
