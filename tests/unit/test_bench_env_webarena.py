@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from bench.environments import webarena
+from bench.environments.contract import Question, Size, World
+from bench.environments.registry import make
+from bench.environments.webarena import WebArena
+from bench.environments.webarena_recording import actions, recording
 from bench.environments.webarena_workflow import Task, act, read, written
+from shared.errors import InputError
 
 _SHIP = Task(
     id=1,
@@ -74,3 +85,169 @@ def test_an_action_has_one_digest_whatever_the_order_of_its_keys() -> None:
     assert first.digest == second.digest
     fewer = act(_SHIP.intent, _SHIP.slots, [text.replace("request: ", "lost: ")])
     assert first.digest != fewer.digest
+
+
+# --- the recorded verdicts ----------------------------------------------------------------------------
+
+
+def test_every_recorded_task_scores_with_its_own_workflow_and_not_with_nothing() -> None:
+    recorded = recording()
+    assert len(recorded.tasks) == 643
+    for task in recorded.tasks.values():
+        assert recorded.score(task.id, act(task.intent, task.slots, [written(task)])) == 1.0
+        assert act(task.intent, task.slots, []) is None
+
+
+def test_every_cut_of_every_sibling_of_a_sample_has_a_recorded_verdict() -> None:
+    recorded = recording()
+    tasks = list(recorded.tasks.values())
+    for task in random.Random(5).sample(tasks, 60):
+        for other in (each for each in tasks if each.template == task.template):
+            missing = [one for one in actions(task, other).values() if recorded.score(task.id, one) is None]
+            assert not missing, (task.id, other.id)
+
+
+# --- worlds -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quick() -> World:
+    return WebArena().worlds(0, WebArena().size("quick"))[0]
+
+
+@pytest.mark.parametrize("preset", ["quick", "full"])
+def test_worlds_have_their_size_and_measure_only_what_was_written_first(preset: str) -> None:
+    environment = make("webarena", None)
+    size = environment.size(preset)
+    (world,) = environment.worlds(3, size)
+    assert (len(world.items), len(world.measuring)) == (size.items, size.measuring)
+    assert [len(asked) for asked in world.serving] == [size.serving] * 7
+    shares = [sum(q.category == "own" for q in world.measuring) / size.measuring]
+    assert shares == pytest.approx([1 / 6], abs=0.02)
+    known = {item.id.removeprefix("workflow-") for item in world.stages[0]}
+    written_ever = {item.id.removeprefix("workflow-") for item in world.items}
+    template = {str(task.id): task.template for task in recording().tasks.values()}
+    early = {template[name] for name in known}
+    for question in world.measuring:
+        name = question.id.removeprefix("webarena-")
+        assert (name in known) if question.category == "own" else (name not in written_ever)
+        assert template[name] in early
+    late = {template[name] for name in written_ever - known}
+    asked = {template[q.id.removeprefix("webarena-")] for q in world.measuring if q.category == "sibling"}
+    assert not late & asked
+
+
+def test_worlds_are_decided_by_the_seed(quick: World) -> None:
+    environment = WebArena(Path("/nowhere"))
+    assert environment.worlds(0, environment.size("quick")) == (quick,)
+    assert environment.worlds(1, environment.size("quick")) != (quick,)
+
+
+def test_serving_and_measuring_are_disjoint_and_times_and_links_run_forward(quick: World) -> None:
+    measured = {question.id for question in quick.measuring}
+    assert len(measured) == len(quick.measuring)
+    assert not measured & {q.id for part in (*quick.serving, *quick.later) for q in part}
+    met: set[str] = set()
+    for item in quick.items:
+        assert set(item.links) <= met
+        met.add(item.id)
+    times = [item.time for item in quick.items]
+    assert times == sorted(set(times))
+    assert any(item.links for item in quick.items)
+
+
+def test_a_question_tells_its_intent_and_what_is_only_asked_is_never_written(quick: World) -> None:
+    tasks = recording().tasks
+    asked = [*quick.measuring, *(q for part in quick.serving for q in part)]
+    for question in asked:
+        assert question.text == tasks[int(question.id.removeprefix("webarena-"))].intent
+    only_asked = [q for q in asked if q.category == "sibling"]
+    stream = {item.text for item in quick.items}
+    assert not stream & {written(tasks[int(q.id.removeprefix("webarena-"))]) for q in only_asked}
+
+
+# --- grades -------------------------------------------------------------------------------------------
+
+
+def test_full_memory_is_near_the_papers_share_and_empty_memory_is_nothing(quick: World) -> None:
+    environment = WebArena()
+    texts = [item.text for item in quick.stages[0]]
+    full = {q.id: environment.g(q, texts, None) for q in quick.measuring}
+    assert all(environment.g(q, [], None) == 0.0 for q in quick.measuring)
+    assert all(full[q.id] == 1.0 for q in quick.measuring if q.category == "own")
+    assert 0.2 < sum(full.values()) / len(full) < 0.45
+    assert environment.unrecorded[0] == 0
+    assert environment.g(quick.measuring[0], ["\0", "{" * 9999, ""], None) == 0.0
+
+
+class Says:
+    """A model with one reply."""
+
+    name = "scripted"
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+        self.prompt = ""
+
+    def complete(self, prompt: str, max_tokens: int) -> str:
+        self.prompt = prompt
+        return self.reply
+
+
+def test_a_models_action_gets_the_same_verdict_and_it_sees_only_intent_and_texts(quick: World) -> None:
+    environment, tasks = WebArena(), recording().tasks
+    question = quick.measuring[-1]
+    task = tasks[int(question.id.removeprefix("webarena-"))]
+    right = {"requests": list(task.requests), "answer": task.answer}
+    model = Says(f"Here it is:\n```json\n{json.dumps(right, indent=1)}\n```")
+    assert environment.g(question, ["some text"], model) == 1.0
+    assert "some text" in model.prompt
+    assert question.text in model.prompt
+    assert json.dumps(task.answer) not in model.prompt
+
+
+@pytest.mark.parametrize("reply", ["", "no", "{", "{}", '{"answer": 3}', '{"a":' * 20_000, "[1]"])
+def test_a_reply_without_an_action_is_graded_nothing(quick: World, reply: str) -> None:
+    environment = WebArena()
+    assert environment.g(quick.measuring[0], ["text"], Says(reply)) == 0.0
+    assert environment.unrecorded == (0, 0)
+
+
+def test_an_unrecorded_action_goes_to_the_evaluator_or_is_counted_as_nothing(
+    quick: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Says('{"requests": [{"url": "made up"}, 7], "answer": {"status": "made up"}}')
+    environment = WebArena()
+    monkeypatch.setattr(webarena, "_evaluator", lambda: None)
+    assert environment.g(quick.measuring[0], [], model) == 0.0
+    assert environment.unrecorded == (1, 1)
+    assert "1 of 1 grades were not recorded: graded 0" in environment.provenance
+    monkeypatch.setattr(webarena, "_evaluator", lambda: lambda task, action: float(len(action.requests)))
+    assert environment.g(quick.measuring[0], [], model) == 1.0
+    assert "the evaluator was asked" in environment.provenance
+
+
+@pytest.mark.parametrize("name", ["", "webarena-", "webarena-99999", "webarena-x", "webarena-²", "sf-1"])
+def test_a_question_of_another_environment_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="not a question of webarena"):
+        WebArena().g(Question(name, "?"), [], None)
+
+
+_SIZE = Size(1, 100, 60, 20)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        replace(_SIZE, items=0),
+        replace(_SIZE, items=10_000),
+        replace(_SIZE, measuring=-1),
+        replace(_SIZE, measuring=600),
+        replace(_SIZE, serving=-1),
+    ],
+)
+def test_a_size_that_cannot_be_had_is_refused(size: Size) -> None:
+    with pytest.raises(InputError, match="webarena has not so many"):
+        WebArena().worlds(0, size)
+    with pytest.raises(InputError, match="no such preset"):
+        WebArena().size("huge")
