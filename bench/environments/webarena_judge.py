@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
@@ -41,7 +42,10 @@ class Judge:
         """The evaluator's score: 1 where the task is fulfilled, else 0."""
         trace = [_event(request) for request in action.requests] or [_event(_HOME)]
         answer = dict(action.answer)
-        told = self._evaluator.evaluate_task(task_id=task, agent_response=answer, network_trace=trace)
+        with warnings.catch_warnings():
+            # Where warnings are errors, one inside would be a wrong answer to it.
+            warnings.simplefilter("ignore")
+            told = self._evaluator.evaluate_task(task_id=task, agent_response=answer, network_trace=trace)
         return float(told.score)
 
 
