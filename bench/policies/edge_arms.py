@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,6 +12,10 @@ from edge_agent.valuation import Signal
 from shared.errors import Code, InputError
 from shared.memory import energy, schedules
 from shared.memory.crystallize import Moves
+from shared.memory.model import SweepColumns, SweepPlan
+
+Witness = Callable[[SweepColumns, float, float, SweepPlan], None]
+"""(columns, tau, budget of the rows, what was planned)."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,7 @@ class EdgeSpec:
     """What an arm's edge agent is configured with.
 
     generator: who drafts ("" = nobody; see edge_regen.KINDS). archive: a real hub keeps dropped layers.
-    gate: False admits every draft. moves, signal: None = CrystalMem's own.
+    gate: False admits every draft. moves, signal: None = CrystalMem's own. witness: sees every plan.
     """
 
     ladder: str = "product"
@@ -31,6 +36,7 @@ class EdgeSpec:
     gate: bool = True
     moves: Moves | None = None
     signal: Signal | None = None
+    witness: Witness | None = None
 
 
 # The paper's method: its ladder and its raw values, drafts by the model at hand, no archive.

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from bench.policies.contract import Held, Spending
-from bench.policies.edge_arms import EdgeSpec, moves_of
+from bench.policies.edge_arms import EdgeSpec, Witness, moves_of
 from bench.policies.edge_hub import hub
 from bench.policies.edge_parts import (
     CountedIds,
@@ -57,18 +57,20 @@ _OPEN_GATE = OpenGate(TextCodec(PlainDistiller()))
 class TimedPlanner:
     """crystallize.Planner: the arm's schedule, and how long it has planned in all."""
 
-    def __init__(self, moves: Moves) -> None:
+    def __init__(self, moves: Moves, witness: Witness | None) -> None:
         self.seconds = 0.0
         self._moves = moves
+        self._witness = witness
 
     def __call__(
         self, columns: SweepColumns, ladder: Ladder, budget_bytes: float, mode: EvictionMode, tau: float
     ) -> SweepPlan:
         started = time.perf_counter()
-        try:
-            return crystallize.plan(columns, ladder, budget_bytes, mode, tau, self._moves)
-        finally:
-            self.seconds += time.perf_counter() - started
+        planned = crystallize.plan(columns, ladder, budget_bytes, mode, tau, self._moves)
+        self.seconds += time.perf_counter() - started
+        if self._witness is not None:
+            self._witness(columns, tau, budget_bytes, planned)
+        return planned
 
 
 @dataclass
@@ -137,7 +139,7 @@ async def running(
     """Open everything below `directory`, with a hub once the link is up; closed in the end."""
     codec = _CODEC if found.gate else _OPEN_GATE
     drafter = generator(found.generator, seed, originals, codec, LADDERS[found.ladder], clock)
-    planner = TimedPlanner(moves_of(found))
+    planner = TimedPlanner(moves_of(found), found.witness)
     if not found.archive:
         async with _edge(found, seed, directory, clock, codec, drafter, planner, None) as (passes, _):
             yield Running(passes, planner, found.rho, isinstance(drafter, Local))

@@ -159,7 +159,7 @@ LADDERS: dict[str, Ladder] = {
         _ladder(
             "unpacked",
             8,
-            0.15,
+            0.0,
             (Rung.FULL, 1.0, 1.0, 0.0, False),
             (Rung.COMPRESSED, 0.50, 0.85, 64.0, True),
             (Rung.SKELETAL, 0.25, 0.65, 160.0, True),
