@@ -37,13 +37,15 @@ class Question:
     """Something the agent wants to know or do. `text` is what memory is asked with.
 
     category: the environment's own (reported apart where it says so). changed: a later write replaced its
-    truth, so it is not comparable over the stages.
+    truth, so it is not comparable over the stages. needs_model: only a model's answer can be graded (it must
+    decline, or a rubric judges it); measuring questions only, and reader-free runs leave it out.
     """
 
     id: str
     text: str
     category: str = ""
     changed: bool = False
+    needs_model: bool = False
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,8 @@ def _graded(
     arm: Arm, environment: Environment, questions: Iterable[Question], model: Model | None
 ) -> Iterable[tuple[Question, float]]:
     for question in questions:
+        if question.needs_model and model is None:
+            continue
         found = arm.recall(question.text, environment.hits, environment.hit_bytes, record=False)
         yield question, environment.g(question, [hit.text for hit in found.hits], model)
 
