@@ -28,9 +28,9 @@ from bench.policies.llm import Llm
 from bench.policies.similarity import cosine
 
 SHOWN = 5
-THRESHOLD = 0.3
+THRESHOLD = 0.35
 UPDATED_AT, DELETED_AT = 0.8, 0.6
-NOVELTY, TYPE, LENGTH, DENSITY, CONTRADICTION, BIAS = 1.5, 1.0, 2.0, 1.5, 1.0, -2.9
+NOVELTY, TYPE, LENGTH, DENSITY, CONTRADICTION, BIAS = 0.5, 1.0, 3.0, 1.5, 1.0, -2.0
 _ENOUGH_WORDS, _ENOUGH_NAMED = 12, 4
 _DENIAL = re.compile(
     r"\b(?:no longer|not any ?more|forget (?:that|about)|is cancelled|was cancelled)\b", re.I

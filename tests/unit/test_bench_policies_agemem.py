@@ -71,7 +71,7 @@ def test_the_frozen_scorer_adds_updates_deletes_and_refuses() -> None:
         "The boat club in Lisbon opens at 11 every Monday morning",
         "Ann keeps 7 violins in a house near Porto",
         "The boat club in Lisbon no longer opens every Monday morning",
-        "Ok!",
+        "ok, bye!",
     )
     assert texts(host) == ["Ann keeps 7 violins in a house near Porto"]
     assert policy.stand_in
