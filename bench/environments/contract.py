@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from shared.memory.model import Kind
 
@@ -123,6 +123,18 @@ class Environment(Protocol):
         """The graded outcome in [0, 1] from the returned texts, best first; model None = reader-free.
 
         Raises InputError(BAD_REQUEST) for a question of another environment.
+        """
+        ...
+
+
+@runtime_checkable
+class Walker(Protocol):
+    """An environment whose agent asks memory again with what it has read, as a chain of facts needs it."""
+
+    def follow_up(self, question: Question, texts: Sequence[Sequence[str]], model: Model | None) -> str:
+        """The next query, from what each query so far has returned; "" when the agent asks no more.
+
+        A fixed number of queries at most, decided by the question and the texts alone.
         """
         ...
 

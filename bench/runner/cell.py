@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bench.environments.contract import Environment, Model, Question, World
-from bench.policies.contract import Arm, Held, Recalled, Report
+from bench.policies.contract import Arm, Held, Report
 from bench.policies.host import merge
-from bench.policies.llm import BYTES_PER_TOKEN
+from bench.runner.asking import asked, credit
 from bench.runner.paths import Path, Step
 from shared.memory.cycle import loop_point
 
 Value = str | int | float | bool | None
-ANSWER_TOKENS = 32
-"""What a reader-free answer is taken to cost beside its question and texts."""
 
 
 @dataclass(frozen=True)
@@ -174,27 +172,17 @@ def _graded(
     for question in questions:
         if question.needs_model and model is None:
             continue
-        found = arm.recall(question.text, environment.hits, environment.hit_bytes, record=False)
-        yield question, environment.g(question, [hit.text for hit in found.hits], model)
+        yield question, asked(arm, environment, question, model, record=False).g
 
 
 def _serve(
     arm: Arm, environment: Environment, questions: Iterable[Question], model: Model | None, tally: _Tally
 ) -> None:
     for question in questions:
-        found = arm.recall(question.text, environment.hits, environment.hit_bytes, record=True)
-        g = environment.g(question, [hit.text for hit in found.hits], model)
-        tokens = answer_tokens(question, found)
-        tally.serving_tokens += tokens
+        one = asked(arm, environment, question, model, record=True)
+        tally.serving_tokens += one.tokens
         tally.served += 1
-        if found.ticket:
-            arm.outcome(found.ticket, g, tokens)
-
-
-def answer_tokens(question: Question, found: Recalled) -> int:
-    """n of Eq. 10 for one answer, estimated from bytes: the question, what was read, a short answer."""
-    read = len(question.text.encode()) + sum(len(hit.text.encode()) for hit in found.hits)
-    return math.ceil(read / BYTES_PER_TOKEN) + ANSWER_TOKENS
+        credit(arm, one)
 
 
 def _over(arm: Arm, budget_bytes: float) -> int:

@@ -9,6 +9,7 @@ from bench.environments.contract import Environment, World
 from bench.policies.edge import EdgeArm
 from bench.policies.edge_arms import spec
 from bench.results.markdown import number, table
+from bench.runner.asking import asked
 from bench.theory.check import Check
 from shared.memory.cycle import DEFINITION_1, LoopPoint, deficit, hysteresis, loop_point
 
@@ -32,16 +33,17 @@ def cycle(
             arm.write(item)
         for at, b in enumerate(max(b, trough) for b in DEFINITION_1):
             evicted += len(arm.set_budget(b * b0_bytes).evicted)
-            grades = []
-            for question in world.measuring:
-                found = arm.recall(question.text, environment.hits, environment.hit_bytes, record=False)
-                grades.append(environment.g(question, [hit.text for hit in found.hits], None))
+            grades = [
+                asked(arm, environment, question, None, record=False).g
+                for question in world.measuring
+                if not question.needs_model
+            ]
             points.append(loop_point(b, grades))
             for question in world.serving[at]:
-                found = arm.recall(question.text, environment.hits, environment.hit_bytes, record=True)
-                if found.ticket:
-                    g = environment.g(question, [hit.text for hit in found.hits], None)
-                    arm.outcome(found.ticket, g, SERVED_TOKENS)
+                one = asked(arm, environment, question, None, record=True)
+                for found in one.recalls:
+                    if found.ticket:
+                        arm.outcome(found.ticket, one.g, SERVED_TOKENS)
     return points, evicted
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bench.environments.contract import Environment, Question, World
 from bench.policies.host import Host
+from bench.runner.asking import walk
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,16 @@ class Store:
         self.host.touched(number)
 
     def _asked(self, question: Question) -> Served:
-        found = self.host.search(question.text, self.environment.hits, self.environment.hit_bytes)
-        texts = tuple(text for _, text, _ in found)
-        g = self.environment.g(question, texts, None)
-        numbers = tuple(number for number, _, _ in found)
-        return Served(question, numbers, tuple(score for _, _, score in found), texts, g)
+        found: dict[int, tuple[str, float]] = {}
+        returned: list[list[str]] = []
+        for query in walk(self.environment, question, returned, None):
+            hits = self.host.search(query, self.environment.hits, self.environment.hit_bytes)
+            returned.append([text for _, text, _ in hits])
+            for number, text, score in hits:
+                found.setdefault(number, (text, score))
+        texts = tuple(text for text, _ in found.values())
+        scores = tuple(score for _, score in found.values())
+        return Served(question, tuple(found), scores, texts, self.environment.g(question, texts, None))
 
 
 def drawn(questions: Sequence[Question], count: int, seed: int) -> Iterator[Question]:
