@@ -30,14 +30,19 @@ class Row:
     source: str = "own"
     last_access: int = 0
     hits: int = 0
+    recalled_s: float | None = None
+    """Stream time of the last recall. Like `hits` and `outcome`, in the columns of a recalled entry."""
+    outcome: float | None = None
     links: list[int] = field(default_factory=list)
     rung: str = "full"
     searchable: bool = True
     metadata: dict[str, str] = field(default_factory=dict)
     """Keywords, tags, summaries, levels ...: keys and values are charged."""
+    record: bytes = b""
+    """A base of the product's codec, of which `text` is the rendering: charged in place of the text."""
 
     def text_bytes(self) -> int:
-        return meter.text_bytes(self.text)
+        return len(self.record) if self.record else meter.text_bytes(self.text)
 
     def metadata_bytes(self) -> int:
         """Columns, row overhead, links and attributes."""
@@ -77,9 +82,10 @@ class Host:
 
     def held(self) -> Held:
         """The split of `bytes()`."""
-        text = sum(row.text_bytes() for row in self.rows.values())
+        residue = sum(len(row.record) for row in self.rows.values())
+        text = sum(row.text_bytes() for row in self.rows.values()) - residue
         side = self.bytes() - self._total
-        return Held(text, self._total - text, 0.0, 0.0, side)
+        return Held(text, self._total - text - residue, 0.0, residue, side)
 
     # --- changes ------------------------------------------------------------------------------------
 
