@@ -105,8 +105,9 @@ class Elastic:
         if self._link is not None:
             self._link.pause()
         try:
-            while (step := await self._parts.thread.run(next, steps, None)) is not None:
-                await self._took(step)
+            while (step := await self._parts.thread.run(self._advance, steps)) is not None:
+                if step.phase is SweepPhase.GRACE:
+                    await self._grace()
         finally:
             if self._link is not None:
                 self._link.resume()
@@ -213,11 +214,12 @@ class Elastic:
             store.shrink()
         return holds
 
-    async def _took(self, step: SweepStep) -> None:
-        if step.phase is SweepPhase.GRACE:
-            await self._grace()
-        elif step.changed or step.gone:
-            await self._parts.thread.run(self._parts.retrieval.refresh, (*step.changed, *step.gone))
+    def _advance(self, steps: Iterator[SweepStep]) -> SweepStep | None:
+        """One chunk and its index entries in one job: a recall in between would find what is gone."""
+        step = next(steps, None)
+        if step is not None and (step.changed or step.gone):
+            self._parts.retrieval.refresh((*step.changed, *step.gone))
+        return step
 
     async def _grace(self) -> None:
         """Give the hub a last chance to take layers about to be dropped; grace_s a sweep in all."""

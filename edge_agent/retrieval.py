@@ -61,7 +61,7 @@ class Retrieval:
 
         vector: the query's; None = by words alone.
         """
-        result = self.rank(query, k + _SPARE_CANDIDATES, vector)
+        result = self._live(query, k + _SPARE_CANDIDATES, vector)
         hits: list[Shown] = []
         left_bytes, damaged = max_bytes, 0
         for candidate in result.hits:
@@ -87,6 +87,16 @@ class Retrieval:
             return self._index.search(query, limit)
         depth, vectors = max(limit, DEPTH), self._store.vectors
         return fuse(self._index.search(query, depth), vectors.search(vector, depth), vectors.__contains__)
+
+    def _live(self, query: str, limit: int, vector: Floats | None) -> SearchResult:
+        """`rank`, without what went in a job that failed before it could tell the index."""
+        while True:
+            result = self.rank(query, limit, vector)
+            gone = [hit.number for hit in result.hits if hit.number not in self._store.table]
+            if not gone:
+                return result
+            for number in gone:
+                self._index.remove(number)
 
     def close(self) -> None:
         """Free the index."""
