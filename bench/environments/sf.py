@@ -63,7 +63,7 @@ class Sf:
             self._cases += cases
             self._edits |= edits
         self._relations = tuple(sorted({edit.relation for edit in self._edits.values()}))
-        told = f"{len(self._cases)} four-hop cases, {len(self._edits)} facts that change"
+        told = f"{len(self._cases)} multi-hop cases, {len(self._edits)} facts that change"
         self.provenance = (
             f"MQuAKE cases from {_PATTERN}: {told}; numbered and ordered by us as MemoryAgentBench does"
             if paths

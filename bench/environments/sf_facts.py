@@ -74,6 +74,8 @@ def cases(records: Any) -> tuple[list[Case], dict[tuple[str, str], Edit]]:
             )
         )
     kept = [case for case in found if contradicted.isdisjoint(case.chain)]
+    if not kept:
+        raise ValueError("every case contradicts another")
     return kept, {key: edit for key, edit in told.items() if key not in contradicted}
 
 
