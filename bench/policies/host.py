@@ -196,6 +196,8 @@ class HostArm:
         self._budget_bytes = float("inf")
         self._now = 0
         self._open: dict[str, tuple[int, ...]] = {}
+        self._read = Report()
+        """What recalls since the last report did: a recall returns hits only."""
 
     def write(self, item: Item) -> Report:
         """Admit; a store over its budget is enforced at once."""
@@ -203,7 +205,7 @@ class HostArm:
         report = self.policy.on_write(self.host, item, self._now)
         if not self.budget_exempt and self.host.bytes() > self._budget_bytes:
             merge(report, self._enforce())
-        return report
+        return self._with_reads(report)
 
     def recall(self, query: str, k: int, max_bytes: int, *, record: bool) -> Recalled:
         """The best rows. Recorded: counters move, the policy is told, and an outcome may follow."""
@@ -219,13 +221,13 @@ class HostArm:
         numbers = tuple(number for number, _, _ in found)
         for number in numbers:
             self.host.read(number, self._now)
-        self.policy.on_read(self.host, query, numbers, self._now)
+        merge(self._read, self.policy.on_read(self.host, query, numbers, self._now))
         ticket = str(self._now)
         self._open[ticket] = numbers
         while len(self._open) > _OPEN_RECALLS:
             del self._open[next(iter(self._open))]
         if not self.budget_exempt and self.host.bytes() > self._budget_bytes:
-            self._enforce()
+            merge(self._read, self._enforce())
         return Recalled(ticket, hits)
 
     def outcome(self, ticket: str, g: float, tokens: int) -> None:
@@ -240,10 +242,10 @@ class HostArm:
     def set_budget(self, budget_bytes: float) -> Report:
         """A smaller or larger budget; nothing that went comes back by itself."""
         self._budget_bytes = budget_bytes
-        return self._enforce()
+        return self._with_reads(self._enforce())
 
     def settle(self) -> Report:
-        return self._enforce()
+        return self._with_reads(self._enforce())
 
     def held(self) -> Held:
         return self.host.held()
@@ -259,6 +261,11 @@ class HostArm:
 
     def close(self) -> None:
         self.host.close()
+
+    def _with_reads(self, report: Report) -> Report:
+        merge(report, self._read)
+        self._read = Report()
+        return report
 
     def _enforce(self) -> Report:
         before = self.host.bytes()
