@@ -33,7 +33,7 @@ WORDINGS: Mapping[str, tuple[str, str]] = {
 }
 """ALFWorld's own task texts."""
 _RECORDED = 8
-_NAME = re.compile(r"home-(\d{2})")
+_NAME = re.compile(r"home(\d{2})")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Household:
 
 @lru_cache(maxsize=128)
 def household(name: str) -> Household:
-    """A home by name: home-01 to home-08 as recorded, home-11 to home-88 the same plans furnished anew.
+    """A home by name: home01 to home08 as recorded, home11 to home88 the same plans furnished anew.
 
     The last digit of the latter is the floor plan, the first the furnishing. InputError(BAD_REQUEST) for
     any other name.
@@ -92,7 +92,7 @@ def household(name: str) -> Household:
     match = _NAME.fullmatch(name)
     furnishing, plan = divmod(int(match[1]), 10) if match else (0, 0)
     if not 1 <= plan <= _RECORDED or furnishing > _RECORDED:
-        raise InputError(Code.BAD_REQUEST, "no such ALFWorld home", home=name, hint="home-01 to home-88")
+        raise InputError(Code.BAD_REQUEST, "no such ALFWorld home", home=name, hint="home01 to home88")
     recorded = _recorded()[plan - 1]
     return recorded if furnishing == 0 else _furnished_anew(recorded, name)
 
@@ -138,7 +138,7 @@ def _recorded() -> tuple[Household, ...]:
     told = json.loads(lzma.decompress(path.read_bytes()))
     return tuple(
         Household(
-            Home(row["name"], 0, row["kind"], row["receptacles"], row["things"]),
+            Home(row["name"].replace("-", ""), 0, row["kind"], row["receptacles"], row["things"]),
             row["places"],
             frozenset(row["openable"]),
             {kind: frozenset(verbs) for kind, verbs in row["able"].items()},

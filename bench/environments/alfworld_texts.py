@@ -15,7 +15,7 @@ from bench.environments.alfworld_player import Plan
 
 _THING = re.compile(r"\ba (\w+ \d+)")
 _VIEW = re.compile(r"(?:On the|The) (\w+ \d+)(?: is open\. In it)?, you see (.+)\.$")
-_HOME = re.compile(r"\bhome-\d+\b")
+_HOME = re.compile(r"\bhome\d\d\b")
 _SENTENCES = re.compile(r"[.;\n]+(?:\s+|$)")
 _NAMED = re.compile(r"\b([a-z]+) (\d+)\b")
 _CHANGED = re.compile(r"\b(?:moved?|puts?|heat(?:ed|s)?|cool(?:ed|s)?|clean(?:ed|s)?)\b")
@@ -44,24 +44,17 @@ def episode_text(house: Household, code: str, episode: Episode) -> str:
     return "\n".join([*dict.fromkeys(lines), f"Outcome of {code}: {end} after {len(episode.steps)} steps."])
 
 
-def place_texts(house: Household, code: str, episode: Episode) -> list[str]:
-    """A line for each thing that the episode needed and found."""
-    found = [
-        command.removeprefix("take ").split(" from ")
-        for command, _ in episode.steps
-        if command[:5] == "take "
+def place_texts(house: Household, code: str, episode: Episode) -> dict[str, str]:
+    """A line for each thing that the episode needed and found, by the thing."""
+    taken = [
+        command.split(" ", 1)[1].split(" from ", 1) for command, _ in episode.steps if command[:5] == "take "
     ]
-    told = [(thing, place) for thing, place in found]
-    told += [
-        (lamp, house.places[lamp])
-        for command, _ in episode.steps
-        if command.startswith("use ")
-        for lamp in [command.removeprefix("use ")]
-    ]
-    return [
-        f"In {house.home.name}, {thing} stands {_in_or_on(house, place)} {place}, says {code}."
-        for thing, place in dict.fromkeys(told)
-    ]
+    used = [command.split(" ", 1)[1] for command, _ in episode.steps if command[:4] == "use "]
+    found = dict(taken) | {lamp: house.places[lamp] for lamp in used}
+    return {
+        thing: f"In {house.home.name}, {thing} stands {_in_or_on(house, place)} {place}, says {code}."
+        for thing, place in found.items()
+    }
 
 
 def skill_text(episode: Episode, codes: Sequence[str]) -> str:

@@ -43,14 +43,15 @@ class Tour:
     """Item to home; skills belong to none."""
     _last: dict[str, str] = field(default_factory=dict)
     _wins: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _noted: set[tuple[str, str]] = field(default_factory=set)
     _asked: set[Game_] = field(default_factory=set)
 
     def world(self) -> World:
         """The stream and its questions; call once."""
         rng = random.Random(self.name)
         plans = rng.sample(range(1, _PLANS + 1), _PLANS)
-        unseen = f"home-{plans.pop():02d}"
-        names = [f"home-{10 * times + plan:02d}" for times in range(_FURNISHINGS + 1) for plan in plans]
+        unseen = f"home{plans.pop():02d}"
+        names = [f"home{10 * times + plan:02d}" for times in range(_FURNISHINGS + 1) for plan in plans]
         known = names[: max(1, round(self.size.items / _ITEMS_A_HOME))]
         self._live(known, rng)
         stages = cut(self._items)
@@ -89,8 +90,10 @@ class Tour:
         code = f"e{self.recorded + self.played:03d}"
         last = (self._last[home],) if home in self._last else ()
         self._last[home] = self._write(home, episode_text(house, code, episode), Kind.EPISODE, last)
-        for text in place_texts(house, code, episode):
-            self._write(home, text, Kind.MEMORY, (self._last[home],))
+        for thing, text in place_texts(house, code, episode).items():
+            if (home, thing) not in self._noted:
+                self._noted.add((home, thing))
+                self._write(home, text, Kind.MEMORY, (self._last[home],))
         if episode.won:
             wins = self._wins.setdefault(episode.task.family, [])
             wins.append((code, self._last[home]))
