@@ -35,17 +35,19 @@ KNOWN_FACTS = 10
 TIGHT = 0.5
 _EPISODE_SHARE = 0.6  # of the raw text, by the stand-in
 _FACTS_OF_AN_EPISODE = 3
+_LONGEST_EPISODE = 4000  # bytes: about what a model's answer holds
 _MERGED = schema(should_merge={"type": "boolean"}, merged_memory=STRING)
 _EPISODES = schema(episodes=STRINGS)
 _FACTS = schema(facts=STRINGS)
 
 
 def _merge(prompt: str, wanted: Mapping[str, Any]) -> str:
-    """Into one text without saying anything twice."""
+    """Into one text without saying anything twice; a long episode takes no more."""
     told = facts_of(prompt)
     known = frozenset(extractive.sentences(told["episode"]))
     new = [one for one in extractive.sentences(told["message"]) if one not in known]
-    return json.dumps({"should_merge": True, "merged_memory": " ".join((told["episode"], *new))})
+    merged = " ".join((told["episode"], *new))
+    return json.dumps({"should_merge": len(merged.encode()) <= _LONGEST_EPISODE, "merged_memory": merged})
 
 
 def _episodes(prompt: str, wanted: Mapping[str, Any]) -> str:

@@ -54,9 +54,14 @@ class Similarity:
         if not self._keys or k <= 0:
             return []
         cosines = self._matrix[: len(self._keys)] @ vector(text)
-        pairs = zip(self._keys, cosines.tolist(), strict=True)
-        ranked = sorted(((key, cosine) for key, cosine in pairs if key not in without), key=_order)
-        return ranked[:k]
+        most = k + len(without)
+        if most < len(cosines):
+            # All that tie with the last one: the smaller keys among them win.
+            places = np.flatnonzero(cosines >= np.partition(cosines, -most)[-most]).tolist()
+        else:
+            places = list(range(len(cosines)))
+        pairs = ((self._keys[place], float(cosines[place])) for place in places)
+        return sorted((pair for pair in pairs if pair[0] not in without), key=_order)[:k]
 
     def matrix(self, keys: Sequence[int]) -> Floats:
         """The vectors of these keys, (len(keys), WIDTH)."""
