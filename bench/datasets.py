@@ -77,10 +77,14 @@ def locomo(directory: Path) -> list[Conversation]:
     """Every conversation below `directory`, by id; empty where there are none."""
     found: dict[str, Conversation] = {}
     for path in sorted((directory / "locomo").glob("locomo*.json")):
-        for record in json.loads(path.read_text(encoding="utf-8")):
-            conversation = _conversation(record)
+        for conversation in conversations(json.loads(path.read_text(encoding="utf-8"))):
             found[conversation.id] = conversation
     return [found[name] for name in sorted(found)]
+
+
+def conversations(records: Iterable[Mapping[str, Any]]) -> list[Conversation]:
+    """What a LoCoMo file holds; KeyError, TypeError or ValueError where it is none."""
+    return [_conversation(record) for record in records]
 
 
 def _conversation(record: Mapping[str, Any]) -> Conversation:
