@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from bench.environments.contract import Item
 from bench.policies import meter
@@ -15,6 +16,7 @@ from shared.errors import Code, InputError
 from shared.memory.model import Kind
 
 _OPEN_RECALLS = 10_000
+_AGE = attrgetter("created", "number")
 
 
 @dataclass
@@ -161,7 +163,7 @@ class Host:
 
     def by_age(self) -> Iterator[Row]:
         """Rows, oldest first."""
-        return iter(sorted(self.rows.values(), key=lambda row: (row.created, row.number)))
+        return iter(sorted(self.rows.values(), key=_AGE))
 
     def read(self, number: int, now: int) -> None:
         """A row was given to the agent."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import md5
 
 from bench.environments.contract import Item
@@ -74,5 +75,6 @@ class Mem0V3:
         return evict_in_order(host, [row.number for row in host.by_age()], budget_bytes)
 
 
+@lru_cache(maxsize=65_536)
 def _digest(text: str) -> bytes:
     return md5(text.encode(), usedforsecurity=False).digest()

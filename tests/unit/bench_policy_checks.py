@@ -76,9 +76,9 @@ def holds_every_budget(make: Callable[[], HostPolicy]) -> None:
         budget = share * whole
         report = arm.set_budget(budget)
         assert arm.host.bytes() == report.bytes_after <= budget
-        held = _state(arm.host)
+        held = state(arm.host)
         arm.settle()
-        assert _state(arm.host) == held, "enforcing twice is enforcing once"
+        assert state(arm.host) == held, "enforcing twice is enforcing once"
         arm.recall("What did Ann buy in Lisbon?", 5, 2000, record=True)
         assert arm.host.bytes() <= budget
         arm.write(item(f"late{step}", f"Ann sold lamp number {step} to Ben.", hours=100.0 + step))
@@ -94,7 +94,7 @@ def same_twice(make: Callable[[], HostPolicy]) -> None:
         arm = filled(make, stream(20))
         arm.recall("kayak", 3, 2000, record=True)
         arm.set_budget(arm.host.bytes() / 3)
-        states.append(_state(arm.host))
+        states.append(state(arm.host))
     assert states[0] == states[1]
 
 
@@ -112,6 +112,6 @@ def texts(host: Host) -> list[str]:
     return [row.text for row in host.by_age()]
 
 
-def _state(host: Host) -> list[tuple[object, ...]]:
+def state(host: Host) -> list[tuple[object, ...]]:
     rows = [(r.number, r.text, r.rung, r.links, sorted(r.metadata.items())) for r in host.by_age()]
     return [*rows, tuple(sorted(host.side.items()))]
