@@ -30,6 +30,7 @@ SAME_SESSION = 0.6
 HOT = 5.0
 _HOURS_TAU = 24.0
 _HOUR_S = 3600.0
+_MARKS = ("session", "keywords", "long")
 _CONTINUITY = schema(continues={"type": "boolean"}, chain=STRING)
 _TOPIC = schema(summary=STRING, keywords=STRINGS)
 _PROFILE = schema(profile=STRING)
@@ -183,7 +184,7 @@ class MemoryOs:
 
 
 def _short(host: Host) -> list[Row]:
-    return [row for row in host.by_age() if not row.metadata.keys() & {"session", "keywords", "long"}]
+    return [row for row in host.by_age() if row.metadata.keys().isdisjoint(_MARKS)]
 
 
 def _pages(host: Host) -> list[Row]:

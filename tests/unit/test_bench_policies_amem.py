@@ -9,10 +9,7 @@ from bench.policies.meter import LINK_BYTES
 from .bench_policy_checks import (
     Scripted,
     filled,
-    holds_every_budget,
     item,
-    same_twice,
-    squeezed,
     stream,
     texts,
 )
@@ -84,13 +81,3 @@ def test_links_to_a_deleted_note_go_with_it() -> None:
     policy.enforce(host, host.bytes() - 1, 2)
     assert [row.item for row in host.rows.values()] == ["b"]
     assert host.rows[numbers["b"]].links == []
-
-
-def test_contract_and_traits() -> None:
-    holds_every_budget(lambda: AMem(0, None))
-    same_twice(lambda: AMem(0, None))
-    report, arm = squeezed(lambda: AMem(0, None))
-    assert report.promoted == report.demoted == report.merged == []
-    assert report.model_calls == arm.traits.calls_in_enforce == 0
-    two = filled(lambda: AMem(0, None), stream(1))
-    assert two.write(stream(2)[1]).model_calls == two.traits.calls_per_write

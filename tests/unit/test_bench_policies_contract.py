@@ -192,24 +192,26 @@ def test_a_recall_that_is_not_recorded_changes_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ON_HOST)
 def test_traits_are_what_it_does(name: str) -> None:
+    watered = [item(f"w{n}", f"Ann watered her tomato plants on day {n}.", hours=n) for n in range(4)]
+    given = [*stream(60), *watered]
     arm = filled(partial(make, name), [])
-    writes = [arm.write(one) for one in stream(60)]
+    writes = [arm.write(one) for one in given]
     whole = arm.host.bytes()
     squeeze = Report()
-    for share in (1, 0.75, 0.45):
+    for share in (1, 0.45):
         merge(squeeze, arm.set_budget(share * whole))
     traits = arm.traits
-    original = {one.text for one in stream(60)}
+    original = {one.text for one in given}
     seen = [row.text for row in arm.host.rows.values()]
     assert traits.shortens == any(text not in original for text in seen)
-    linked = filled(partial(make, name), stream(60)).host.rows.values()
+    linked = filled(partial(make, name), given).host.rows.values()
     assert traits.links == any(row.links for row in linked)
-    assert max(report.model_calls for report in writes) <= traits.calls_per_write
+    assert max(report.model_calls for report in writes) == traits.calls_per_write, name
     assert (traits.calls_per_write > 0) == any(report.model_calls for report in writes)
-    assert bool(traits.calls_in_enforce) or squeeze.model_calls == 0
+    assert (traits.calls_in_enforce > 0) == (squeeze.model_calls > 0)
     merge(squeeze, arm.set_budget(whole))
     assert squeeze.promoted == []
-    for one in stream(60):
+    for one in given:
         arm.recall(one.text, 3, 2000, record=True)
     assert traits.lengthens == bool(arm.settle().promoted)
     if traits.binary:

@@ -8,7 +8,7 @@ from bench.policies.host import Host
 from bench.policies.mars import REFLECTED_SHARE, Mars, Order, density, fifo, hybrid, priority_decay
 from shared.memory.model import Kind
 
-from .bench_policy_checks import Scripted, holds_every_budget, item, same_twice, squeezed, texts
+from .bench_policy_checks import Scripted, item, texts
 
 
 def _alike(policy: Mars, count: int = 12) -> Host:
@@ -87,12 +87,3 @@ def test_orders_of_removal(removal: Order, expected: list[str]) -> None:
     numbers = {name: host.add(item(name, text, kind=kind), now).number for name, text, kind, now in given}
     host.read(numbers["read"], 2995)
     assert [host.rows[n].item for n in removal(host, 3000)] == expected
-
-
-def test_contract_and_traits() -> None:
-    holds_every_budget(lambda: Mars(0, None))
-    same_twice(lambda: Mars(0, None))
-    report, arm = squeezed(lambda: Mars(0, None))
-    assert report.promoted == []
-    assert report.merged
-    assert report.model_calls > 0 < arm.traits.calls_in_enforce

@@ -8,12 +8,7 @@ from bench.policies.mem0_v3 import Mem0V3
 
 from .bench_policy_checks import (
     Scripted,
-    filled,
-    holds_every_budget,
     item,
-    same_twice,
-    squeezed,
-    stream,
     texts,
 )
 
@@ -94,16 +89,3 @@ def test_v3_only_adds_and_drops_identical_texts() -> None:
     ):
         policy.on_write(host, item(str(now), text), now)
     assert texts(host) == ["Rent is 900 euros monthly.", "Rent is 950 euros monthly."]
-
-
-def test_contract_and_traits() -> None:
-    for make in (Mem0, Mem0V3):
-        holds_every_budget(lambda make=make: make(0, None))  # type: ignore[misc]
-        same_twice(lambda make=make: make(0, None))  # type: ignore[misc]
-        report, arm = squeezed(lambda make=make: make(0, None))  # type: ignore[misc]
-        assert report.promoted == report.demoted == []
-        assert report.evicted
-        assert report.model_calls == arm.traits.calls_in_enforce == 0
-        fresh = filled(lambda make=make: make(0, None), [])  # type: ignore[misc]
-        assert fresh.write(stream(1)[0]).model_calls == fresh.traits.calls_per_write
-        assert fresh.stand_in

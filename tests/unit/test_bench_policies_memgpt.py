@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.policies.host import Host
 from bench.policies.memgpt import KEPT_MESSAGES, SUMMARY_SHARE, MemGpt
 
-from .bench_policy_checks import Scripted, filled, holds_every_budget, item, same_twice, squeezed, stream
+from .bench_policy_checks import Scripted, squeezed, stream
 
 
 def _tiers(host: Host) -> dict[str, list[str]]:
@@ -78,13 +78,3 @@ def test_nothing_returns_to_the_queue() -> None:
     arm.recall("kayak", 5, 2000, record=True)
     arm.set_budget(1e9)
     assert _tiers(arm.host) == before
-
-
-def test_contract_and_traits() -> None:
-    holds_every_budget(lambda: MemGpt(0, None))
-    same_twice(lambda: MemGpt(0, None))
-    report, arm = squeezed(lambda: MemGpt(0, None))
-    assert report.promoted == []
-    assert report.model_calls > 0 < arm.traits.calls_in_enforce
-    fresh = filled(lambda: MemGpt(0, None), [])
-    assert fresh.write(item("a", "Ann has a boat.")).model_calls == 0

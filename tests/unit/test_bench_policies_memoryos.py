@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.policies.host import Host
 from bench.policies.memoryos import KNOWLEDGE_CAPACITY, LONG_SHARE, SHORT_CAPACITY, SHORT_SHARE, MemoryOs
 
-from .bench_policy_checks import Scripted, filled, holds_every_budget, item, same_twice, squeezed, stream
+from .bench_policy_checks import Scripted, stream
 
 
 def _tier(host: Host, tier: str) -> list[str]:
@@ -126,15 +126,3 @@ def test_unreadable_answers_keep_the_page() -> None:
     )
     assert _tier(host, "mid") == ["i0"]
     assert len(_tier(host, "short")) == SHORT_CAPACITY
-
-
-def test_contract_and_traits() -> None:
-    holds_every_budget(lambda: MemoryOs(0, None))
-    same_twice(lambda: MemoryOs(0, None))
-    report, arm = squeezed(lambda: MemoryOs(0, None))
-    assert report.promoted == []
-    assert report.demoted
-    assert report.model_calls > 0 < arm.traits.calls_in_enforce
-    full = filled(lambda: MemoryOs(0, None), stream(SHORT_CAPACITY))
-    calls = full.write(item("z", "Ann has a boat.")).model_calls
-    assert 0 < calls <= full.traits.calls_per_write
