@@ -27,6 +27,7 @@ _OWN_SHARE = 1 / 6
 """One task met before to five siblings: near the paper's 30 % for a store that keeps all."""
 _HOURS_S = 6 * 3600.0
 _PREFIX = "webarena-"
+_ANSWER_KEYS = ("task_type", "status", "retrieved_data")
 _ANSWER_TOKENS = 700
 _PROMPT = """You do tasks on web sites. Workflows of tasks done before, as far as they are remembered:
 
@@ -230,7 +231,8 @@ def _asked(model: Model, question: Question, texts: Sequence[str]) -> Action | N
         for request in (requests if isinstance(requests, list) else [])
         if isinstance(request, dict) and isinstance(request.get("url"), str)
     ]
-    return Action(answer, tuple(sent))
+    said = {name: answer[name] for name in _ANSWER_KEYS if answer.get(name) is not None}
+    return Action(said, tuple(sent))
 
 
 @lru_cache(maxsize=1)

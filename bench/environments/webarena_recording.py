@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import lzma
 from collections.abc import Iterator, Mapping
@@ -11,26 +10,29 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from bench.environments.webarena_workflow import Action, Task, act, written
+from bench.environments.webarena_workflow import Action, Task
 
 FILE = "webarena.json.xz"
 SCHEMA = 1
 _DIGEST_DIGITS = 16
-_ALL_CUTS_LINES = 7
-"""Of a workflow with more lines than so many, only the likelier cuts are played."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """scores: by task, the evaluator's score of each action that was played."""
+    """scores: by task, the evaluator's score of each action that was played.
+
+    answers: digests of what residues say; they were played in every task and lost where no score says else.
+    """
 
     source: str
     tasks: Mapping[int, Task]
     scores: Mapping[int, Mapping[str, float]]
+    answers: frozenset[str]
 
     def score(self, task: int, action: Action) -> float | None:
         """None where the evaluator was not asked about this action."""
-        return self.scores[task].get(action.digest)
+        digest = action.digest
+        return self.scores[task].get(digest, 0.0 if digest in self.answers else None)
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +44,7 @@ def recording() -> Recording:
         told["source"],
         {record["id"]: _task(record) for record in told["tasks"]},
         {int(name): dict(_scores(*verdicts)) for name, verdicts in told["verdicts"].items()},
+        frozenset(_digests(told["answers"])),
     )
 
 
@@ -52,6 +55,7 @@ def packed(source: str, licence: str, recorded: Recording) -> bytes:
         "licence": licence,
         "source": source,
         "tasks": [vars(task) for task in recorded.tasks.values()],
+        "answers": "".join(sorted(recorded.answers)),
         "verdicts": {
             name: [
                 "".join(sorted(digest for digest, score in scores.items() if score == won)) for won in (1, 0)
@@ -62,32 +66,15 @@ def packed(source: str, licence: str, recorded: Recording) -> bytes:
     return lzma.compress(json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(), preset=9)
 
 
-def actions(task: Task, workflow: Task) -> dict[str, Action]:
-    """By digest, whatever the replay agent can do in `task` from what may be left of another's workflow."""
-    found = (act(task.intent, task.slots, [text]) for text in cuts(written(workflow)))
-    return {action.digest: action for action in found if action is not None}
-
-
-def cuts(text: str) -> Iterator[str]:
-    """The workflow whole and with lines missing: any, or of many the last ones or a single one."""
-    lines = text.splitlines()
-    head, rest = lines[:2], lines[2:]
-    if len(rest) <= _ALL_CUTS_LINES:
-        chosen = itertools.chain.from_iterable(
-            itertools.combinations(rest, count) for count in range(len(rest) + 1)
-        )
-        yield from ("\n".join([*head, *kept]) for kept in chosen)
-        return
-    yield from ("\n".join([*head, *rest[:end]]) for end in range(len(rest) + 1))
-    yield from ("\n".join([*head, *rest[:lost], *rest[lost + 1 :]]) for lost in range(len(rest)))
-
-
 def _task(record: Mapping[str, Any]) -> Task:
     told = dict(record)
     return Task(sites=tuple(told.pop("sites")), requests=tuple(told.pop("requests")), **told)
 
 
 def _scores(won: str, lost: str) -> Iterator[tuple[str, float]]:
-    for digests, score in ((won, 1.0), (lost, 0.0)):
-        for at in range(0, len(digests), _DIGEST_DIGITS):
-            yield digests[at : at + _DIGEST_DIGITS], score
+    yield from ((digest, 1.0) for digest in _digests(won))
+    yield from ((digest, 0.0) for digest in _digests(lost))
+
+
+def _digests(told: str) -> Iterator[str]:
+    return (told[at : at + _DIGEST_DIGITS] for at in range(0, len(told), _DIGEST_DIGITS))

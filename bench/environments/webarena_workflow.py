@@ -1,6 +1,7 @@
 """A WebArena workflow as text, read back from whatever is left of it, and carried to another task.
 
-A line each: site, intent, slots, every request, answer. A line that no longer parses counts as lost.
+A line each: site, intent, slots, every request, answer, every value of the answer. A request is lost with any
+of its bytes; of a text without its labels, as compression leaves it, the answer can still be read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ Json = Any
 """What JSON holds; requests and answers are WebArena's own records."""
 MUTATE, NAVIGATE, RETRIEVE = "MUTATE", "NAVIGATE", "RETRIEVE"
 _DIGEST_BYTES = 8
-_OBJECTS = ("slots", "request", "answer")
+_STATUS = "SUCCESS|(?:NOT_FOUND|ACTION_NOT_ALLOWED|PERMISSION_DENIED|DATA_VALIDATION|UNKNOWN)_ERROR"
+_ANSWER = re.compile(rf"(?:answer:? )?({MUTATE}|{NAVIGATE}|{RETRIEVE})(?: ({_STATUS}))?")
+_VALUE = re.compile(r"value:? ?")
+_LABELS = frozenset(("site", "intent", "slots", "request"))
+_WORD = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,16 @@ class Task:
 
 @dataclass
 class Workflow:
-    """What could be read of an entry; slots empty and answer None where their lines are lost."""
+    """What could be read of an entry; slots empty and answer None where their lines are lost.
 
-    intent: str
+    intent: None in a residue, a text without labels; words: what stands before its answer.
+    """
+
+    intent: str | None
+    words: frozenset[str] = frozenset()
     slots: Mapping[str, Json] = field(default_factory=dict)
     requests: list[Mapping[str, Json]] = field(default_factory=list)
-    answer: Mapping[str, Json] | None = None
+    answer: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,34 +73,74 @@ def written(task: Task) -> str:
         f"slots: {_json(task.slots)}",
     ]
     lines += [f"request: {_json(request)}" for request in task.requests]
-    return "\n".join([*lines, f"answer: {_json(task.answer)}"])
+    lines.append(f"answer: {task.answer['task_type']} {task.answer['status']}")
+    lines += [f"value: {_plain(value)}" for value in task.answer.get("retrieved_data", ())]
+    return "\n".join(lines)
 
 
 def read(texts: Iterable[str]) -> list[Workflow]:
     """Every workflow in the texts, in order; one text may hold several."""
+    return [flow for text in texts for flow in _read(text.splitlines())]
+
+
+def _read(lines: Iterable[str]) -> list[Workflow]:
     found: list[Workflow] = []
-    for text in texts:
-        current: Workflow | None = None
-        for line in text.splitlines():
-            name, _, rest = line.strip().partition(": ")
-            if name == "site":
-                current = None
-            elif name == "intent":
-                current = Workflow(rest)
+    current: Workflow | None = None
+    before: list[str] = []
+    for line in map(str.strip, lines):
+        name, _, rest = line.partition(": ")
+        if name == "site":
+            current, before = None, []
+        elif name == "intent":
+            current = Workflow(rest)
+            found.append(current)
+        elif told := _ANSWER.fullmatch(line):
+            if current is None:
+                current = Workflow(None, words_of(" ".join(before)) - _LABELS)
                 found.append(current)
-            elif current is not None and name in _OBJECTS:
-                _put(current, name, rest)
+            current.answer = {"task_type": told[1], "status": told[2] or "SUCCESS"}
+        elif current is None:
+            before.append(line)
+        elif name in ("slots", "request"):
+            _put(current, name, rest)
+        elif current.answer is not None and (current.intent is None or _VALUE.match(line)):
+            _add_value(current.answer, _VALUE.sub("", line, count=1))
     return found
 
 
 def act(intent: str, slots: Mapping[str, Json], texts: Iterable[str]) -> Action | None:
-    """Replay the workflow of the same intent, else the first of its template; None where there is neither."""
-    workflows = read(texts)
+    """Replay the workflow of the same intent, else the first of its template, else what a residue says.
+
+    None where there is none of these.
+    """
+    flows = read(texts)
     intent = _one_line(intent)
-    same = next((flow for flow in workflows if flow.intent == intent), None)
     form = general(intent, slots)
-    chosen = same or next((flow for flow in workflows if general(flow.intent, flow.slots) == form), None)
+    told = [(flow, flow.intent) for flow in flows if flow.intent is not None]
+    same = next((flow for flow, name in told if name == intent), None)
+    chosen = same or next((flow for flow, name in told if general(name, flow.slots) == form), None)
+    chosen = chosen or _nearest(intent, [flow for flow in flows if flow.intent is None])
     return None if chosen is None else carried(chosen, slots)
+
+
+def _nearest(intent: str, residues: Iterable[Workflow]) -> Workflow | None:
+    """Of the residues that say an answer, and at least half of whose words are the intent's, the one that
+    shares most words with it; the first of equals.
+    """
+    asked = words_of(intent)
+    near = [
+        flow
+        for flow in residues
+        if flow.answer
+        and flow.answer["task_type"] == RETRIEVE
+        and 2 * len(flow.words & asked) >= len(flow.words)
+    ]
+    return max(near, key=lambda flow: len(flow.words & asked), default=None)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Lower-case words and numbers."""
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def general(intent: str, slots: Mapping[str, Json]) -> str:
@@ -121,18 +170,35 @@ def _said_of(requests: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
 
 
 def _put(flow: Workflow, name: str, rest: str) -> None:
-    try:
-        record = json.loads(rest)
-    except (ValueError, RecursionError):
-        return
+    record = _parsed(rest)
     if not isinstance(record, dict):
         return
     if name == "slots":
         flow.slots = record
-    elif name == "answer":
-        flow.answer = record
     elif isinstance(record.get("url"), str):
         flow.requests.append(record)
+
+
+def _add_value(answer: dict[str, Json], text: str) -> None:
+    if answer["task_type"] != RETRIEVE:
+        return
+    value = _parsed(text)
+    answer.setdefault("retrieved_data", []).append(text if value is None else value)
+
+
+def _plain(value: Json) -> str:
+    """A text as it stands, unless it would be read as something else."""
+    if isinstance(value, str) and value == _one_line(value) and value and _parsed(value) is None:
+        return value
+    return _json(value)
+
+
+def _parsed(text: str) -> Json:
+    """What JSON says; None where it is none, or too deep."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _values(slots: Mapping[str, Json]) -> list[tuple[str, str]]:

@@ -13,8 +13,9 @@ from bench.environments import webarena
 from bench.environments.contract import Question, Size, World
 from bench.environments.registry import make
 from bench.environments.webarena import WebArena
-from bench.environments.webarena_recording import actions, recording
+from bench.environments.webarena_recording import recording
 from bench.environments.webarena_workflow import Task, act, read, written
+from bench.record_webarena import left_of, replays
 from shared.errors import InputError
 
 _SHIP = Task(
@@ -28,6 +29,13 @@ _SHIP = Task(
     ),
     answer={"task_type": "MUTATE", "status": "SUCCESS"},
 )
+
+
+def _told(*values: object) -> dict[str, object]:
+    return {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": list(values)}
+
+
+_WHERE = Task(3, 8, ("map",), "Where is B", {"x": "B"}, (), _told("B Street", 2.5, {"a": [None]}, "7"))
 _SIBLING = {"order": 3041, "tracking": "304", "service": "Acme Air", "empty": ""}
 
 
@@ -50,9 +58,10 @@ def test_a_sibling_swaps_slot_values_and_never_keys_or_parts_of_numbers() -> Non
 
 
 def test_the_same_intent_is_preferred_to_a_better_ranked_sibling() -> None:
-    other = Task(2, 7, ("map",), "Where is A", {"x": "A"}, (), {"retrieved_data": ["1"]})
-    same = Task(3, 7, ("map",), "Where is B", {"x": "B"}, (), {"retrieved_data": ["2"]})
-    assert act("Where is B", {"x": "B"}, [written(other), written(same)]).answer == {"retrieved_data": ["2"]}
+    other = replace(_WHERE, id=4, intent="Where is A", slots={"x": "A"}, answer=_told("1"))
+    texts = [written(other), written(_WHERE)]
+    assert act(_WHERE.intent, _WHERE.slots, texts).answer == _told("B Street", 2.5, {"a": [None]}, "7")
+    assert act("Where is C", {"x": "C"}, texts[:1]).answer == _told("1")
 
 
 def test_a_lost_line_is_lost_and_an_answer_is_made_of_what_was_sent() -> None:
@@ -71,15 +80,28 @@ def test_hostile_text_is_no_workflow_and_stops_nothing() -> None:
     deep = "[" * 100_000
     texts = ["", "\0", "intent: x\nslots: [1]\nanswer: 7\nrequest: {}\nrequest: " + deep, "request: {}"]
     (flow,) = read(texts)
+    assert act("x", {}, [f"intent: x\nanswer: RETRIEVE\nvalue: {deep}"]).answer == _told(deep)
     assert (flow.slots, flow.requests, flow.answer) == ({}, [], None)
     assert read([json.dumps({"intent": "x"})]) == []
 
 
+def test_a_residue_still_says_its_answer() -> None:
+    near, far = (
+        "Where B\nanswer RETRIEVE SUCCESS\nvalue B Street\n2.5",
+        "many things else\nRETRIEVE\nA Street",
+    )
+    assert act(_WHERE.intent, _WHERE.slots, [far, near]).answer == _told("B Street", 2.5)
+    assert act(_WHERE.intent, _WHERE.slots, [far]) is None
+    # What it should send is gone: there is nothing to do.
+    assert act(_WHERE.intent, _WHERE.slots, ["Where B\nPOST save\nanswer MUTATE SUCCESS"]) is None
+    # A whole workflow of the template is preferred.
+    other = replace(_WHERE, intent="Where is A", slots={"x": "A"}, answer=_told("1"))
+    assert act(_WHERE.intent, _WHERE.slots, [near, written(other)]).answer == _told("1")
+
+
 def test_an_action_has_one_digest_whatever_the_order_of_its_keys() -> None:
     text = written(_SHIP)
-    turned = text.replace(
-        '{"task_type":"MUTATE","status":"SUCCESS"}', '{"status":"SUCCESS","task_type":"MUTATE"}'
-    )
+    turned = text.replace('"method":"POST","post":{"304":"304"}', '"post":{"304":"304"},"method":"POST"')
     assert turned != text
     first, second = (act(_SHIP.intent, _SHIP.slots, [each]) for each in (text, turned))
     assert first.digest == second.digest
@@ -98,12 +120,13 @@ def test_every_recorded_task_scores_with_its_own_workflow_and_not_with_nothing()
         assert act(task.intent, task.slots, []) is None
 
 
-def test_every_cut_of_every_sibling_of_a_sample_has_a_recorded_verdict() -> None:
+def test_whatever_is_left_of_a_siblings_entry_has_a_recorded_verdict() -> None:
     recorded = recording()
     tasks = list(recorded.tasks.values())
-    for task in random.Random(5).sample(tasks, 60):
+    for task in random.Random(5).sample(tasks, 15):
         for other in (each for each in tasks if each.template == task.template):
-            missing = [one for one in actions(task, other).values() if recorded.score(task.id, one) is None]
+            played = replays(task, left_of(written(other)))
+            missing = [action for action in played.values() if recorded.score(task.id, action) is None]
             assert not missing, (task.id, other.id)
 
 
