@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import openai
-
 from shared.errors import Code, InputError, TransientError
 
 URL_VARIABLE = "CRYSTALMEM_BENCH_POLICY_URL"
@@ -28,12 +26,16 @@ class OpenAiLlm:
     stand_in = False
 
     def __init__(self, url: str, model: str, api_key: str = "none", timeout_s: float = _TIMEOUT_S) -> None:
+        import openai  # half a second, and most runs have no model
+
         # One retry layer: a policy asks again itself where an answer cannot be read.
         self._client = openai.OpenAI(base_url=url, api_key=api_key, timeout=timeout_s, max_retries=0)
         self.name = model
 
     def complete(self, purpose: str, prompt: str, schema: Mapping[str, Any]) -> str:
-        """The raw answer; TransientError(TIMED_OUT) when the endpoint gives none."""
+        """The raw answer; TransientError(TIMED_OUT) when the endpoint gives none that is the API's."""
+        import openai
+
         try:
             answer = self._client.chat.completions.create(
                 model=self.name,
@@ -45,7 +47,9 @@ class OpenAiLlm:
                     "json_schema": {"name": purpose, "schema": dict(schema)},
                 },
             )
-        except openai.OpenAIError as problem:
+            found = (answer.choices[0].message.content or "") if answer.choices else ""
+        # The client hands a page that is no JSON on as text, and lets half a document through.
+        except (openai.OpenAIError, AttributeError, ValueError) as problem:
             raise TransientError(
                 Code.TIMED_OUT,
                 "the policies' model gave no answer",
@@ -54,7 +58,8 @@ class OpenAiLlm:
                 reason=str(problem)[:200],
                 hint=f"Look at the endpoint in {URL_VARIABLE}; finished cells are not run again",
             ) from None
-        return (answer.choices[0].message.content or "") if answer.choices else ""
+        # Half a character can be sent, but not stored.
+        return found.encode("utf-8", "replace").decode()
 
     def close(self) -> None:
         """Give the connections back."""

@@ -56,6 +56,8 @@ def misfit(value: Any, schema: Mapping[str, Any], where: str = "$") -> str:
             "",
         )
     if isinstance(value, str):
+        if any("\ud800" <= char <= "\udfff" for char in value):
+            return f"{where} has half a character"
         return _bounds(len(value), schema, "Length", where)
     if isinstance(value, int | float) and not isinstance(value, bool):
         low, high = schema.get("minimum", value), schema.get("maximum", value)
