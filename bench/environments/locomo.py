@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.datasets import ADVERSARIAL, Conversation, Turn, conversations
 from bench.datasets import Question as Asked
@@ -50,7 +51,7 @@ class Locomo:
         self._gold: GoldBook[_Gold] = GoldBook(self.name)
         told: dict[str, Conversation] = {}
         for path in files.matching(data, _PATTERN, _SOURCE):
-            told |= {one.id: one for one in files.read(path, _LAYOUT, conversations) if one.turns}
+            told |= {one.id: one for one in files.read(path, _LAYOUT, _talks) if one.turns}
         self._conversations = [told[name] for name in sorted(told)]
         if not self._conversations:
             raise InputError(Code.BAD_INPUT_FILE, "no conversation with turns", path=f"{data}/{_PATTERN}")
@@ -130,6 +131,15 @@ class Locomo:
         needs_model = asked.category == ADVERSARIAL
         question = Question(name, asked.text, str(asked.category), needs_model=needs_model)
         return self._gold.put(question, _Gold(asked.answer, asked.category))
+
+
+def _talks(records: Any) -> list[Conversation]:
+    """Conversations whose turns and questions a store takes."""
+    found = conversations(records)
+    for talk in found:
+        for text in (*(turn.said for turn in talk.turns), *(asked.text for asked in talk.questions)):
+            files.text_of(text)
+    return found
 
 
 def _stretch(rng: random.Random, talk: Conversation, count: int) -> Sequence[Turn]:
