@@ -89,7 +89,7 @@ class LongMemEval:
         added = sum(one.type == _ADDED for one in self._asked)
         self.provenance = (
             f"LongMemEval, {len(self._asked)} questions ({added} of them by a redistributor) and"
-            f" {len(known)} sessions, evidence merged with fillers; category {_OWN} and all serving traffic are"
+            f" {len(known)} sessions, evidence merged with fillers; category {_OWN} and serving traffic are"
             " probes of ours; preference rubrics are left out, abstention is asked of a model only"
         )
 
