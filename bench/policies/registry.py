@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.policies.contract import Arm, HostPolicy
 from bench.policies.llm import Llm
 from bench.policies.openai_llm import from_environment
 from shared.errors import Code, InputError
+
+if TYPE_CHECKING:
+    from bench.policies.host import HostArm
 
 TABLE_II = (
     "keep_all",
@@ -101,19 +104,29 @@ def make(name: str, seed: int) -> Arm:
     Systems that use a language model get the one that the environment names (bench.policies.openai_llm),
     or else their deterministic stand-ins, and say which (`stand_in`).
     """
-    if name in _PACKED:
-        from bench.policies.packed import packed_arm
-
-        return packed_arm(name, _retention(_PACKED[name], seed), seed)
-    if name in _RETENTION or name in _SYSTEMS:
-        from bench.policies.host import HostArm
-
-        return HostArm(host_policy(name, seed, from_environment()), seed)
+    if on_host(name):
+        return host_arm(name, seed)
     if name in NAMES:
         from bench.policies.edge import edge_arm
 
         return edge_arm(name, seed)
     raise InputError(Code.BAD_REQUEST, "no such policy", name=name, hint=f"One of: {', '.join(NAMES)}")
+
+
+def on_host(name: str) -> bool:
+    """Whether a row is a baseline on the bench's host; the others are the edge agent itself."""
+    return name in _RETENTION or name in _SYSTEMS or name in _PACKED
+
+
+def host_arm(name: str, seed: int) -> HostArm:
+    """A new arm of a row that is `on_host`."""
+    if name in _PACKED:
+        from bench.policies.packed import packed_arm
+
+        return packed_arm(name, _retention(_PACKED[name], seed), seed)
+    from bench.policies.host import HostArm
+
+    return HostArm(host_policy(name, seed, from_environment()), seed)
 
 
 def host_policy(name: str, seed: int, llm: Llm | None) -> HostPolicy:
