@@ -16,7 +16,7 @@ ROW_BYTES = 40
 BUDGET_SHARE = 0.01
 # A small store could keep no id at all, and would never learn: a few are allowed there, up to a larger share.
 FEW_BYTES = 512
-FEW_SHARE = 0.05
+FEW_SHARE = 0.02
 _HIT = np.dtype([("number", "<u4"), ("weight", "<f4")])
 
 
