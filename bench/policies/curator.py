@@ -3,8 +3,9 @@
 Does: the chance that an entry is retrieved (from a sketch of recent queries) times what it adds to answers,
 plus a gain for abstractions, less the harm of a source that is not trusted; the least a byte goes first.
 Source: arXiv 2606.25115 (abstract and public notes; no code found).
-Ours: every constant. The sketch is exponential with a window of 100 queries. An entry is judged by the
-queries it has lived through only, which is its grace: nothing recalled yet, it counts as likely as any other.
+Ours: every constant. The gain of an abstraction counts as often as it is retrieved: by itself it would
+outweigh all that was observed. The sketch is exponential with a window of 100 queries. An entry is judged by
+the queries it has lived through only, which is its grace: not recalled yet, it counts as likely as any other.
 Its four numbers take the place of creation, recall count, last recall and influence in the columns that the
 meter charges for every row. The paper's SHARE decision and its extra answers for self-consistency are left
 out: there is one board, and outcomes are observed.
@@ -90,9 +91,8 @@ class Curator:
         """(value - harm) a byte, of one among so many entries."""
         propensity = self.propensity(entry.number, entries)
         gain = ABSTRACTION_GAIN if entry.kind in ABSTRACTIONS else 0.0
-        value = propensity * max(self.utility(entry.number), EPSILON) + gain
-        harm = (1 - TRUST[getattr(entry, "source", "own")]) * propensity
-        return (value - harm) / entry.size_bytes
+        harm = 1 - TRUST[getattr(entry, "source", "own")]
+        return propensity * (max(self.utility(entry.number), EPSILON) + gain - harm) / entry.size_bytes
 
     def propensity(self, number: int, entries: int) -> float:
         """Chance that a query retrieves it: smoothed share of the queries that it has lived through."""

@@ -35,6 +35,7 @@ def test_the_order_is_value_less_harm_a_byte() -> None:
         _entry(4, kind=Kind.SKILL),
         _entry(5, source="peer"),
         _entry(6, source="tool"),
+        _entry(7),
     ]
     curator = _curator(*entries)
     for now in range(8):
@@ -42,9 +43,9 @@ def test_the_order_is_value_less_harm_a_byte() -> None:
         curator.on_outcome([2], 1.0, now)
         curator.on_read("q", [1], now)
         curator.on_outcome([1], 0.0, now)
-    # A tool's and a peer's text may harm; 3 is long; 1 is used, to no good; 4 is an abstraction; 2 answers.
+    # A tool's and a peer's text may harm; 3 is long; 7 is plain, 4 an abstraction; 1 is read; 2 answers.
     evicted = curator.enforce(entries, 1e9, 9).evicted
-    assert evicted == (6, 5, 3, 1, 4, 2)
+    assert evicted == (6, 5, 3, 7, 4, 1, 2)
 
 
 def test_propensity_is_the_smoothed_share_of_queries() -> None:
