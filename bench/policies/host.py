@@ -70,8 +70,6 @@ class Host:
         self._next = 1
         self._of_item: dict[str, int] = {}
 
-    # --- the meter --------------------------------------------------------------------------------
-
     def bytes(self) -> int:
         """The only byte count: rows and side tables."""
         return self._total + sum(
@@ -88,8 +86,6 @@ class Host:
         text = sum(row.text_bytes() for row in self.rows.values()) - residue
         side = self.bytes() - self._total
         return Held(text, self._total - text - residue, 0.0, residue, side)
-
-    # --- changes ------------------------------------------------------------------------------------
 
     def add(self, item: Item, now: int, *, text: str | None = None, kind: Kind | None = None) -> Row:
         """Store a write (or what a policy made of it); links go to rows that are there."""
@@ -136,8 +132,6 @@ class Host:
                 other.links = [link for link in other.links if link != number]
                 self._measure(other.number)
         return row
-
-    # --- reading ------------------------------------------------------------------------------------
 
     def text(self, number: int) -> str:
         """What a row shows."""
