@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.environments.alfworld_homes import Household, household
 from bench.environments.alfworld_player import limit_of, play
 from bench.environments.alfworld_texts import read_plan
-from bench.environments.alfworld_tours import Tour, game_of
+from bench.environments.alfworld_tours import game_of, tour
 from bench.environments.contract import Model, Question, Size, World
 from shared.errors import Code, InputError
 
@@ -60,15 +60,14 @@ class AlfWorld:
         """`size.worlds` tours over homes."""
         if min(size.worlds, size.items, size.measuring) < 1 or size.serving < 0:
             raise InputError(Code.BAD_REQUEST, "a size counts from 1", size=size)
-        tours = [Tour(f"alfworld/{seed}/{number}", size) for number in range(size.worlds)]
-        made = tuple(tour.world() for tour in tours)
-        self._recorded = sum(tour.recorded for tour in tours)
-        self._played = sum(tour.played for tour in tours)
-        return made
+        made = [tour(f"{self.name}/{seed}/{number}", size) for number in range(size.worlds)]
+        self._recorded = sum(one.recorded for one in made)
+        self._played = sum(one.played for one in made)
+        return tuple(one.world for one in made)
 
     def g(self, question: Question, texts: Sequence[str], model: Model | None) -> float:
         """1 when a plan from these texts does the task in time, else 0; a model is asked for the plan."""
-        home, task = game_of(question)
+        home, task = game_of(question.id)
         house = household(home)
         if model is not None:
             texts = (model.complete(_prompt(house, question, texts), _PLAN_TOKENS),)

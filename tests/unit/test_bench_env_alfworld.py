@@ -214,7 +214,7 @@ def test_a_world_is_what_the_size_asks_for(environment: AlfWorld, world: World) 
     assert kinds == {Kind.EPISODE, Kind.MEMORY, Kind.SKILL}
     times = [item.time for item in world.items]
     assert times == sorted(set(times))
-    assert {question.category for question in world.measuring} == {"known_home", "unseen_home"}
+    assert {question.category for question in world.measuring} == {"known_place", "unseen_place"}
 
 
 def test_links_lead_to_earlier_items(world: World) -> None:
