@@ -79,7 +79,7 @@ def test_hostile_text_is_no_episode_and_stops_nothing() -> None:
         'do: type "x"\n\0',
         'task: x\ndo: type "\\ud800"\ndo: click button number 0',
     ]
-    assert [(episode.slots, len(episode.steps)) for episode in read(texts)] == [({}, 0), ({}, 0), ({}, 2)]
+    assert [(episode.slots, len(episode.steps)) for episode in read(texts)] == [({}, 0), ({}, 1), ({}, 2)]
     page = Page("t", 0, "x", {}, (Element(1, "button", "A"),))
     assert act(page, texts[3:]) is None
     assert len(digest(("\ud800", 1))) == len(digest(())) == 16
