@@ -31,7 +31,12 @@ def bench() -> None:
 @click.option(
     "--answerer", default="reader-free", show_default=True, help="reader-free, or MODEL@URL of an endpoint."
 )
-@click.option("--data", type=click.Path(path_type=Path), default=None, help="Folder of the real data.")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of the real data; else CRYSTALMEM_DATA, else ../shared/data beside the clone.",
+)
 @click.option("--out", type=click.Path(path_type=Path), default=_OUT, show_default=True)
 @click.option("--workers", default=2, show_default=True)
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True)
@@ -50,6 +55,7 @@ def run(
     ray_address: str,
 ) -> None:
     """Run cells; those that this code has finished before are not run again. Ctrl-C loses only what flies."""
+    from bench.datasets import data_directory
     from bench.runner.choices import chosen_environments, chosen_policies
     from bench.runner.paths import stage_sets
     from bench.runner.run import RunOptions
@@ -60,6 +66,9 @@ def run(
         raise click.UsageError(
             "--answerer takes reader-free or MODEL@URL, for example qwen@http://127.0.0.1:8011/v1"
         )
+    data = data_directory(data)
+    if data is None:
+        click.echo("no folder of real data: only environments that need none", err=True)
     environments_chosen, left_out = chosen_environments(environments, data)
     for line in left_out:
         click.echo(line, err=True)
