@@ -157,7 +157,7 @@ def test_a_wrong_telling_is_worse_than_a_right_one() -> None:
         told = everything(grid)
         cells = [cell for cells in told.things.values() for cell in cells]
         shifted = dict(zip(told.things, [(cell,) for cell in cells[1:]], strict=False))
-        for number in range(0, len(grid.missions), 3):
+        for number in range(0, len(grid.missions), 6):
             truths.append(wins(name, number, told))
             lies.append(wins(name, number, Told(shifted)))
     assert mean(lies) < mean(truths) - 0.3
@@ -254,14 +254,12 @@ def test_no_mission_is_asked_in_two_roles_or_was_played_before(world: World) -> 
         assert f"{maze}: {rest.partition('mission: ')[2]}" not in asked
 
 
-def test_memory_is_what_wins(environment: BabyAi) -> None:
-    for seed in range(2):
-        world = environment.worlds(seed, environment.size("quick"))[0]
-        full, empty = answered(environment, world), answered(environment, world, newest=0.0)
-        half, newest = answered(environment, world, share=0.5), answered(environment, world, newest=0.25)
-        assert full > empty + 0.3
-        assert empty < half < full
-        assert empty < newest < full
+def test_memory_is_what_wins(environment: BabyAi, world: World) -> None:
+    full, empty = answered(environment, world), answered(environment, world, newest=0.0)
+    half, newest = answered(environment, world, share=0.5), answered(environment, world, newest=0.25)
+    assert full > empty + 0.3
+    assert empty < half < full
+    assert empty < newest < full
 
 
 @pytest.mark.parametrize(
