@@ -29,7 +29,8 @@ class Browser:
 
         gymnasium.register_envs(miniwob)
         self.task = task
-        self._engine: Any = gymnasium.make(f"miniwob/{task}-v1", disable_env_checker=True)
+        # Reloaded each time: some inputs remember where the last episode left them.
+        self._engine: Any = gymnasium.make(f"miniwob/{task}-v1", disable_env_checker=True, refresh_freq=1)
 
     def __enter__(self) -> Browser:
         return self
