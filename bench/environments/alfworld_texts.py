@@ -60,7 +60,8 @@ def place_texts(house: Household, code: str, episode: Episode) -> dict[str, str]
 def skill_text(episode: Episode, codes: Sequence[str]) -> str:
     """What to do in a family of tasks, drawn from won episodes of it."""
     task = episode.task
-    first = f"Skill, for tasks such as '{Task(task.family, 'Thing', 'Place', task.lamp).text(0)}'"
+    example = Task(task.family, "Thing", "Place", task.lamp)
+    first = f"Skill, for tasks such as '{example.text(0)}' or '{example.text(1)}'"
     steps = ["find the thing", "take it"]
     verb = verb_of(task.family)
     if verb:
