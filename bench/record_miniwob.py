@@ -22,7 +22,7 @@ from bench.environments.miniwob_episode import Action, Page, act, digest, genera
 from bench.environments.miniwob_recording import Recorded, packed
 from bench.miniwob_demos import DEMOS
 
-LICENCE = "MiniWoB++ pages and utterances: MIT, Farama Foundation. Episodes: Apache-2.0, as this repository."
+LICENCE = "MiniWoB++ pages: MIT (see miniwob.NOTICE.md). Episodes: Apache-2.0, as this repository."
 PAGES = 36
 """Of each task; half of them can become entries, half questions."""
 _ALL_CUTS_LINES = 3
