@@ -19,13 +19,16 @@ _HOME = re.compile(r"\bhome\d\d\b")
 _SENTENCES = re.compile(r"[.;\n]+(?:\s+|$)")
 _NAMED = re.compile(r"\b([a-z]+) (\d+)\b")
 _CHANGED = re.compile(r"\b(?:moved?|puts?|heat(?:ed|s)?|cool(?:ed|s)?|clean(?:ed|s)?)\b")
-_TREATED = re.compile(r"\b(heat|cool|clean)(?:ed|s)? (?:it|\w+(?: \d+)?) (?:with|using) (?:the |a )?([a-z]+)")
+# Shortened texts have lost small words: "cool plate 607 fridge 1". "cool plate in fridge" is a task, no step.
+_TREATED = re.compile(
+    r"\b(heat|cool|clean)(?:ed|s)? (?:it |\w+ \d+ |\w+ (?=with|using))?(?:with |using )?(?:the |a )?([a-z]+)"
+)
 _USED = re.compile(
     rf"\b(?:uses?|used|turn(?:ed)? on) (?:the |a )?({'|'.join(lamp.lower() for lamp in LAMPS)})"
 )
 _TWICE = re.compile(r"\b(?:twice|second)\b")
 _TWO_TASK = re.compile(r"\btwo [a-z]+\b")
-_MOVES = re.compile(r"\bmoved? [a-z]+ \d+ to\b")
+_MOVES = re.compile(r"\bmoved? [a-z]+ \d+\b")
 
 
 def episode_text(house: Household, code: str, episode: Episode) -> str:

@@ -171,6 +171,26 @@ def test_where_a_thing_was_put_is_not_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "appliance"),
+    [
+        ("cool plate 607 with fridge 1", "Fridge"),
+        ("cool plate 607 fridge 1", "Fridge"),
+        ("cool it with the fridge", "Fridge"),
+        ("go to fridge; cooled cup 12 using a fridge", "Fridge"),
+        ("home03 episode e1, task: put a cool plate in fridge", ""),
+        ("put cool plate fridge", ""),
+        ("cool some plate and put it in fridge", ""),
+        ("heat plate 607 with microwave 1", ""),
+        ("cool plate 607 with spoon 1", ""),
+    ],
+)
+def test_how_a_thing_is_cooled_is_read_from_whole_and_from_shortened_texts(text: str, appliance: str) -> None:
+    house = household("home01")
+    task = next(task for task in tasks("home01") if task.family == COOL)
+    assert read_plan(house, task, [text]).appliance == appliance
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
