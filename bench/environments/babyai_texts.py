@@ -10,7 +10,9 @@ from bench.environments.babyai_player import Told
 
 _MAZE = re.compile(r"\bmaze\d\d\b")
 _PLACED = re.compile(
-    r"\b(red|green|blue|purple|yellow|grey) (ball|box|key|door)\b[^().;\n]{0,40}?\((\d{1,2}), ?(\d{1,2})\)"
+    r"\b(red|green|blue|purple|yellow|grey) (ball|box|key|door)\b"
+    # Shortened texts have lost the brackets: "red ball 10 4".
+    r"(?:[^().;\n]{0,40}?\((\d{1,2}), ?(\d{1,2})\)|(?: at)? (\d{1,2}),? (\d{1,2})\b)"
 )
 _SENTENCES = re.compile(r"[.;\n]+(?:\s+|$)")
 
@@ -48,8 +50,9 @@ def read_told(name: str, texts: Sequence[str]) -> Told:
     somewhere: dict[Thing, dict[Cell, None]] = {}
     for maze, sentence in _sentences(texts):
         if maze in ("", name):
-            for colour, kind, x, y in _PLACED.findall(sentence):
-                (here if maze else somewhere).setdefault((colour, kind), {}).setdefault((int(x), int(y)))
+            for colour, kind, x, y, bare_x, bare_y in _PLACED.findall(sentence):
+                cell = int(x or bare_x), int(y or bare_y)
+                (here if maze else somewhere).setdefault((colour, kind), {}).setdefault(cell)
     things = dict.fromkeys((*here, *somewhere))
     return Told({thing: tuple({**here.get(thing, {}), **somewhere.get(thing, {})}) for thing in things})
 

@@ -192,6 +192,15 @@ def test_only_what_is_of_this_maze_is_told() -> None:
     assert read_told("maze08", texts).things == {("red", "ball"): ((1, 1), (3, 4))}
 
 
+def test_shortened_places_are_read_and_half_lost_ones_are_not() -> None:
+    rooms = "room C2 grey key 9 purple ball 16 9 red box 3"
+    text = f"maze07 episode e001\n{rooms}\ndoor green door 14 19 7 15 blue door 5"
+    assert read_told("maze07", [text]).things == {
+        ("purple", "ball"): ((16, 9),),
+        ("green", "door"): ((14, 19),),
+    }
+
+
 @pytest.mark.parametrize(
     "text",
     [
