@@ -48,6 +48,7 @@ class WebArena:
 
     def __init__(self, data: Path | None = None) -> None:
         self._recorded = recording()
+        self._tasks = {f"{_PREFIX}{number}": task for number, task in self._recorded.tasks.items()}
         self._graded = self._unrecorded = 0
 
     @property
@@ -92,10 +93,9 @@ class WebArena:
         return evaluate(task.id, action) if evaluate else 0.0
 
     def _task(self, question: Question) -> Task:
-        number = question.id.removeprefix(_PREFIX)
-        if question.id.startswith(_PREFIX) and number.isdecimal() and int(number) in self._recorded.tasks:
-            return self._recorded.tasks[int(number)]
-        raise InputError(Code.BAD_REQUEST, "not a question of webarena", question=question.id)
+        if question.id not in self._tasks:
+            raise InputError(Code.BAD_REQUEST, "not a question of webarena", question=question.id)
+        return self._tasks[question.id]
 
     def _world(self, name: str, size: Size) -> World:
         rng = random.Random(f"webarena/{name}")

@@ -250,7 +250,9 @@ def test_an_unrecorded_action_goes_to_the_evaluator_or_is_counted_as_nothing(
     assert "the evaluator was asked" in environment.provenance
 
 
-@pytest.mark.parametrize("name", ["", "webarena-", "webarena-99999", "webarena-x", "webarena-²", "sf-1"])
+@pytest.mark.parametrize(
+    "name", ["", "webarena-", "webarena-99999", "webarena-x", "webarena-²", "webarena-" + "9" * 5000, "sf-1"]
+)
 def test_a_question_of_another_environment_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="not a question of webarena"):
         WebArena().g(Question(name, "?"), [], None)
