@@ -23,7 +23,7 @@ import numpy as np
 from bench.report import at_least, at_most, write
 from shared.memory.crystallize import decide
 from shared.memory.energy import Hull, hull
-from shared.memory.model import LADDERS, EvictionMode, SweepColumns
+from shared.memory.model import LADDERS, EvictionMode, Kind, SweepColumns
 from shared.memory.value import default_tau
 
 ENTRIES = 1_000_000
@@ -72,6 +72,7 @@ def columns(entries: int, seed: int = SEED) -> SweepColumns:
     tokens *= rng.uniform(0.5, 2.0, entries)
     return SweepColumns(
         number=np.arange(entries, dtype=np.int64),
+        kind=np.full(entries, Kind.MESSAGE, np.uint8),
         position=np.zeros(entries, np.int8),
         size_bytes=sizes.astype(np.float32).T,
         tokens=tokens.astype(np.float32).T,
@@ -82,7 +83,7 @@ def columns(entries: int, seed: int = SEED) -> SweepColumns:
         id_rank=rng.permutation(entries),
         guarded=rng.random(entries) < 0.02,
         exempt=rng.random(entries) < 0.05,
-        all_layers_acked=np.zeros(entries, np.bool_),
+        protected=np.zeros(entries, np.bool_),
         stub_bytes=np.zeros(entries, np.float32),
     )
 

@@ -11,6 +11,7 @@ from edge_agent.estimates import Estimates
 from edge_agent.outbox import ROW_BYTES as OUTBOX_ROW_BYTES
 from edge_agent.plane import ENTRY_ROW_BYTES, STUB_BYTES, Plane, size_bytes
 from edge_agent.table import NO_OVERLAY
+from shared.memory.crystallize import SLACK_ALONE, SLACK_LINKED, aim_bytes
 from shared.memory.model import Rung
 
 
@@ -57,15 +58,23 @@ class Account:
         except FileNotFoundError:
             return 0
 
+    def written_bytes(self, text_bytes: int) -> int:
+        """What a written text is charged: its row, and its delta where a hub is told."""
+        told = 0 if self._plane.archive is None else OUTBOX_ROW_BYTES
+        return text_bytes + ROW_BYTES + ENTRY_ROW_BYTES + told
+
     def fits(self, text_bytes: int) -> bool:
         """Whether a text may be written without going over either budget."""
-        told = 0 if self._plane.archive is None else OUTBOX_ROW_BYTES
-        size = text_bytes + ROW_BYTES + ENTRY_ROW_BYTES + told
-        return self._used_bytes() + size <= self._plane.journal.meta.budget_bytes
+        return self._used_bytes() + self.written_bytes(text_bytes) <= self._plane.journal.meta.budget_bytes
 
     def holds(self, reserve_bytes: float = 0.0) -> bool:
         """Whether both budgets hold, the log aside, with so many bytes still to come."""
         return self._used_bytes() + max(reserve_bytes, 0.0) <= self._plane.journal.meta.budget_bytes
+
+    def aim_bytes(self, budget_bytes: int | None = None) -> float:
+        """What a sweep aims at under a budget (None = the one in force)."""
+        budget = self._plane.journal.meta.budget_bytes if budget_bytes is None else budget_bytes
+        return aim_bytes(budget, SLACK_ALONE if self._plane.archive is None else SLACK_LINKED)
 
     def room_bytes(self) -> float:
         """What either budget still has room for, the log aside; negative when over."""

@@ -115,8 +115,7 @@ def open_parts(config: EdgeConfig, ports: EdgePorts, thread: WorkerThread, lock:
     store = Store.open(
         config.directory / "memory", options, codecs=ports.codecs, clock=ports.clock, rng=ports.rng
     )
-    mode = ValueMode.PAPER if config.memory.valuation == "paper" else ValueMode.PRODUCT
-    valuation = Valuation(store, mode, config.memory.coupling, ports.design.signal)
+    valuation = Valuation(store, _value_mode(config), config.memory.coupling, ports.design.signal)
     state = State.open(config.directory / "state")
     return Parts(store, Retrieval(store), valuation, state, thread, ports.clock, lock)
 
@@ -166,9 +165,13 @@ def compose(
     idle = Idle(parts, elastic, recovery, link, _idle_timings(config), board, embedding)
     identity = _identity(config, version)
     reporting = Reporting(parts, identity, _status_of(link), board.view, embedding.view)
-    monitor = Monitor(parts.store, parts.retrieval, ports.retention)
+    monitor = Monitor(parts.store, parts.retrieval, ports.retention, _value_mode(config))
     verbs = Verbs(parts, monitor, elastic, recovery, idle, reporting, ports.admission, ports.ids, embedding)
     return Passes(parts, link, board, elastic, recovery, idle, verbs)
+
+
+def _value_mode(config: EdgeConfig) -> ValueMode:
+    return ValueMode.PAPER if config.memory.valuation == "paper" else ValueMode.PRODUCT
 
 
 def _archive_mode(config: EdgeConfig, ports: EdgePorts) -> ArchiveMode | None:

@@ -46,9 +46,11 @@ def sweep_columns(plane: Plane, pricing: Pricing, estimates: Estimates) -> Sweep
     last_stage = recalls_last_stage(heat, stage)
     archived = (facts["flags"] & Flag.ARCHIVED) != 0
     exact = facts["rung"] <= Rung.PACKED
+    protected = (facts["flags"] & Flag.CORE != 0) | np.isin(facts["memory_class"], _PROTECTED)
     everything = np.ones(len(rows), np.bool_)
     return SweepColumns(
         number=numbers,
+        kind=facts["kind"].copy(),
         position=position,
         size_bytes=_sizes(plane, rows, position, estimates),
         tokens=_tokens(plane.ladder, archived & pricing.archive),
@@ -59,11 +61,10 @@ def sweep_columns(plane: Plane, pricing: Pricing, estimates: Estimates) -> Sweep
         id_rank=_id_ranks(rows),
         guarded=plane.graph.cited_by(numbers, exact & (last_stage > 0)),
         exempt=(facts["created_stage"].astype(np.int64) >= stage - 1)
-        | (facts["flags"] & Flag.CORE != 0)
-        | np.isin(facts["memory_class"], _PROTECTED)
+        | protected
         | plane.graph.cited_by(numbers, everything),
-        all_layers_acked=archived,
-        stub_bytes=np.full(len(rows), STUB_BYTES, np.float32),
+        protected=protected,
+        stub_bytes=np.where(archived, np.float32(STUB_BYTES), np.float32(0.0)),
     )
 
 
@@ -82,6 +83,7 @@ def value_columns(plane: Plane) -> ValueColumns:
     stage = plane.journal.meta.stage
     heat = rows["heat"]
     graded = heat["grades"] > 0
+    last_touch = np.maximum(rows["facts"]["created_event"], heat["last_recall_event"])
     touched = np.maximum(heat["influence_stage"], heat["recall_stage"]).astype(np.int64)
     return ValueColumns(
         influence=heat["influence"].astype(np.float64),
@@ -90,6 +92,8 @@ def value_columns(plane: Plane) -> ValueColumns:
         recalls=heat["recalls"].astype(np.int32),
         age_stages=(stage - rows["facts"]["created_stage"].astype(np.float64)),
         edges=plane.graph.edges(rows["number"].astype(np.int64)),
+        idle_turns=(plane.journal.meta.event - last_touch.astype(np.float64)) / max(len(rows), 1),
+        text_bytes=rows["facts"]["text_bytes"].astype(np.float64),
     )
 
 

@@ -28,8 +28,8 @@ class Compactor:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
 
-    def worn_blocks(self, dead_share: float = DEAD_SHARE) -> list[int]:
-        """Entries of blocks with more dead bytes than this, and of small blocks where several are alike."""
+    def worn_blocks(self, dead_share: float = DEAD_SHARE, alike: int = _SMALL_BLOCKS) -> list[int]:
+        """Entries of blocks with more dead bytes than this, and of small blocks where so many are alike."""
         rows = self._plane.table.rows()
         facts = rows["facts"]
         packed = facts["rung"] != Rung.FULL
@@ -47,7 +47,7 @@ class Compactor:
             ):
                 small.setdefault((kind, rung), set()).add(number)
         for group in small.values():
-            if len(group) >= _SMALL_BLOCKS:
+            if len(group) >= alike:
                 worn |= group
         chosen = rows["number"][packed][np.isin(blocks, list(worn))]
         return self._plane.table.in_storage_order(chosen.tolist())

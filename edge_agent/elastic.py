@@ -29,8 +29,8 @@ _AHEAD_SHARE = 0.25
 _AHEAD_ROUNDS = 8
 # A start looks this often whether the link is up.
 _LINK_POLL_S = 0.05
-# Rows, graph and outbox around a written text.
-_ROW_ROOM_BYTES = 1024
+# Half-empty pages that a write may leave in the file, where bytes alone were not enough.
+_PAGES_BYTES = 1024
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,12 @@ class Elastic:
         thread = self._parts.thread
         if await thread.run(self._sweep.has_room, text_bytes):
             return
-        await self.squeeze(headroom_bytes=text_bytes + _ROW_ROOM_BYTES)
-        if not await thread.run(self._sweep.has_room, text_bytes):
+        written = await thread.run(self._parts.store.account.written_bytes, text_bytes)
+        for pages_bytes in (0, _PAGES_BYTES):
+            await self.squeeze(headroom_bytes=written + pages_bytes)
+            if await thread.run(self._sweep.has_room, text_bytes):
+                break
+        else:
             free = self._parts.store.meta.budget_bytes - await thread.run(used_bytes, self._parts.store)
             raise InputError(
                 Code.ENTRY_OVER_BUDGET,

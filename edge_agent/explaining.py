@@ -10,6 +10,7 @@ from edge_agent import answers
 from edge_agent.entries import StoredEntry
 from edge_agent.parts import Parts
 from edge_agent.state import SweptMove
+from shared.memory.crystallize import competing
 from shared.memory.energy import hull
 from shared.memory.model import EvictionMode, Rung, SweepColumns
 
@@ -55,7 +56,7 @@ def _moves(
 ) -> tuple[answers.NextMove, ...]:
     """The hull that a sweep descends: its steps in order, at the prices that decide."""
     ladder = parts.store.plane.ladder
-    evictable = columns.all_layers_acked & ~columns.exempt if mode is EvictionMode.PRICED else None
+    evictable = competing(columns) if mode is EvictionMode.PRICED else None
     steps = hull(columns, ladder, tau, guarded=columns.guarded, evictable=evictable)
     rungs = [*(spec.rung for spec in ladder.rungs[1:]), Rung.EVICTED]
     return tuple(

@@ -1,4 +1,4 @@
-"""The dependency graph: at most 8 co-retrieval edges an entry, and the references that its writer gave."""
+"""The dependency graph: a few co-retrieval edges an entry, and the references that its writer gave."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from shared.host.db import Database
 from shared.memory.value import Edges
 
 MAX_EDGES = 8
+# What an entry's edges may cost of its text (DECISIONS.md 33).
+_EDGES_SHARE = 0.05
 # A row around the edges or references blob: number, header and cell.
 ROW_BYTES = 8
 _EDGE = np.dtype([("neighbour", "<u4"), ("count", "<u2")])
@@ -61,16 +63,22 @@ class Graph:
         )
         change.after(partial(self._references.__setitem__, number, kept))
 
-    def retrieved_together(self, change: Transaction, numbers: Sequence[int]) -> None:
-        """Count one co-retrieval for every pair; the weakest edge goes where a ninth would come."""
-        for number in numbers:
+    def retrieved_together(self, change: Transaction, text_bytes: Mapping[int, int]) -> None:
+        """Count one co-retrieval for every pair of these entries; the weakest goes where there are too many.
+
+        text_bytes: the original's, by entry: a short text keeps few edges, or none.
+        """
+        for number, size in text_bytes.items():
+            most = most_edges(size)
+            if not most:
+                continue
             edges = dict(self._edges.get(number, {}))
-            for other in numbers:
+            for other in text_bytes:
                 if other != number:
                     edges[other] = min(edges.pop(other, 0) + 1, _MOST)
             # The newest were put last; among equals they stay.
             newest_first = list(reversed(edges))
-            strongest = sorted(newest_first, key=edges.__getitem__, reverse=True)[:MAX_EDGES]
+            strongest = sorted(newest_first, key=edges.__getitem__, reverse=True)[:most]
             if strongest:
                 self._keep(change, number, {other: edges[other] for other in reversed(strongest)})
 
@@ -118,6 +126,12 @@ class Graph:
         for number in numbers:
             self._edges.pop(number, None)
             self._references.pop(number, None)
+
+
+def most_edges(text_bytes: int) -> int:
+    """How many co-retrieval edges an entry of this size keeps."""
+    room = _EDGES_SHARE * text_bytes - ROW_BYTES
+    return min(MAX_EDGES, max(0, int(room // _EDGE.itemsize)))
 
 
 def reference_bytes(targets: int) -> int:

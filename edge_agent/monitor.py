@@ -11,6 +11,7 @@ from edge_agent.store import Store
 from shared.errors import Code, InputError, TransientError
 from shared.memory import value
 from shared.memory.model import Kind
+from shared.memory.value import ValueMode
 from shared.memory.vectors import Floats
 from shared.ports import RetainedEntry, Retention
 
@@ -32,10 +33,17 @@ class Attributed:
 class Monitor:
     """Attributes outcomes to the entries that served them."""
 
-    def __init__(self, store: Store, retrieval: Retrieval, retention: Retention | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        retrieval: Retrieval,
+        retention: Retention | None,
+        mode: ValueMode = ValueMode.PRODUCT,
+    ) -> None:
         self._store = store
         self._retrieval = retrieval
         self._retention = retention
+        self._mode = mode
         self._graded: OrderedDict[bytes, None] = OrderedDict()
         self._read_bytes: OrderedDict[bytes, int] = OrderedDict()
 
@@ -44,7 +52,7 @@ class Monitor:
     ) -> tuple[bytes | None, Found]:
         """A recorded recall: its id and its hits; no id where the disk takes no record."""
         found = self._retrieval.find(query, k, max_bytes, vector)
-        weights = value.weights([hit.score for hit in found.hits]).tolist()
+        weights = value.weights([hit.score for hit in found.hits], self._mode).tolist()
         numbers = [hit.entry.number for hit in found.hits]
         try:
             recall_id = self._store.record_recall(list(zip(numbers, weights, strict=True)))

@@ -14,7 +14,7 @@ from edge_agent.restoring import RecoveryCounts, Restoring
 from edge_agent.rising import Sources, recovery_columns
 from edge_agent.table import NO_OVERLAY
 from shared.errors import TransientError
-from shared.memory import crystallize, recrystallize
+from shared.memory import recrystallize
 from shared.memory.model import Promotion, Rung, Source
 from shared.memory.recrystallize import RecoveryCaps
 from shared.ports import Link
@@ -136,7 +136,7 @@ class Recovery:
         store.estimates.refresh()
         columns = recovery_columns(store.plane, pricing, store.estimates, sources)
         caps = RecoveryCaps(
-            budget_bytes=crystallize.aim_bytes(store.meta.budget_bytes),
+            budget_bytes=store.account.aim_bytes(),
             used_bytes=used_bytes(store),
             tokens=self._tokens_left(),
             archive_bytes=self._limits.archive_bytes_per_stage - self._restoring.fetched_bytes,
@@ -154,7 +154,7 @@ class Recovery:
             return False
         growth = sum(max(promotion.growth_bytes, 0.0) for promotion in group)
         store = self._parts.store
-        return used_bytes(store) + growth <= crystallize.aim_bytes(store.meta.budget_bytes)
+        return used_bytes(store) + growth <= store.account.aim_bytes()
 
     def _unpack(self, group: Sequence[Promotion]) -> None:
         store = self._parts.store

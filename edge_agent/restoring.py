@@ -16,7 +16,6 @@ from edge_agent.plane import ENTRY_ROW_BYTES
 from edge_agent.table import Flag
 from shared import metrics
 from shared.errors import Code, CrystalError, IntegrityError, PermanentError, TransientError
-from shared.memory import crystallize
 from shared.memory.model import Kind, Rung, Source
 from shared.memory.text_codec import unpack_layer
 from shared.ports import ArchivedEntry, LedgerRow, Link
@@ -182,7 +181,7 @@ class Restoring:
 
     def _fitting(self, fetched: Sequence[Fetched], to: Rung) -> list[Fetched]:
         store = self._parts.store
-        left = crystallize.aim_bytes(store.meta.budget_bytes) - used_bytes(store)
+        left = store.account.aim_bytes() - used_bytes(store)
         fitting = []
         for item in fetched:
             left -= self.size_bytes(item, to)

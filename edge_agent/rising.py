@@ -63,6 +63,7 @@ def _live(plane: Plane, pricing: Pricing, estimates: Estimates, sources: Sources
     damaged = (facts["flags"] & Flag.DAMAGED) != 0
     return RecoveryColumns(
         number=numbers,
+        kind=facts["kind"].copy(),
         position=held,
         overlay_position=np.where(covered, positions(ladder, rows["overlay_rung"]), -1).astype(np.int8),
         size_bytes=sizes.astype(np.float32),
@@ -88,6 +89,7 @@ def _stubs(plane: Plane, estimates: Estimates, sources: Sources) -> RecoveryColu
     sizes = _sizes(ladder, held["kind"], text, estimates, drafted=np.zeros(count, np.bool_))
     return RecoveryColumns(
         number=numbers,
+        kind=held["kind"].copy(),
         position=np.full(count, len(ladder.rungs), np.int8),
         overlay_position=np.full(count, -1, np.int8),
         size_bytes=(sizes + ENTRY_ROW_BYTES).astype(np.float32),

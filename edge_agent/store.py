@@ -174,7 +174,7 @@ class Store:
 
     def outcomes(self) -> tuple[float, ...]:
         """Q of Eq. 8, oldest first."""
-        return tuple(np.frombuffer(self.meta.outcomes, "<f8").tolist())
+        return tuple(np.frombuffer(self.meta.outcomes, "<f2").tolist())
 
     # --- stages and budget ----------------------------------------------------------------------------
 

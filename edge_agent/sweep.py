@@ -38,6 +38,8 @@ _MAX_ROUNDS = 16
 _SHED_AT_ONCE = 4096
 # While the file is still too large, blocks are rewritten for fewer dead bytes than in idle time.
 _TIGHT_DEAD_SHARE = 0.05
+# Two small blocks pack better as one.
+_PAIR = 2
 
 
 class Sweep:
@@ -67,7 +69,7 @@ class Sweep:
 
     def plan(self, budget_bytes: int) -> SweepPlan:
         """A dry run: what the first plan for this budget would be. Changes nothing."""
-        return self._plan(crystallize.aim_bytes(budget_bytes))
+        return self._plan(self._store.account.aim_bytes(budget_bytes))
 
     def has_room(self, text_bytes: int) -> bool:
         """Whether a text can be written inside the budget without a sweep."""
@@ -89,7 +91,7 @@ class Sweep:
         # The log of recalls and writes is no reason to give anything up: disk is measured without it.
         store.shrink()
         room = budget - headroom_bytes
-        target = min(crystallize.aim_bytes(budget), room)
+        target = min(store.account.aim_bytes(), room)
         while report.rounds < _MAX_ROUNDS:
             report.rounds += 1
             before = self._done
@@ -136,6 +138,10 @@ class Sweep:
         if lossless and self._packs:
             yield from self._pack(lossless)
             # Estimates have become measurements: most plans end here with nothing lost.
+            plan = self._plan(target)
+        if any(move.to is Rung.EVICTED for move in plan.moves):
+            # Blocks that pack badly apart are one again before an entry goes for them.
+            yield from self._rewrite(self._compactor.worn_blocks(alike=_PAIR))
             plan = self._plan(target)
         self.report.price = max(self.report.price, plan.water_level)
         self.report.guard_yielded = max(self.report.guard_yielded, plan.guard_yielded)

@@ -35,7 +35,10 @@ class Telemetry:
             rows = plane.table.take([number for number, _ in live])
             _heat_up(rows, change.meta.stage, event)
             self._save(change, rows)
-            plane.graph.retrieved_together(change, [number for number, _ in live])
+            sizes = rows["facts"]["text_bytes"].tolist()
+            plane.graph.retrieved_together(
+                change, {number: size for (number, _), size in zip(live, sizes, strict=True)}
+            )
             plane.recalls.open(change, recall, change.meta.budget_bytes)
             change.after(lambda: self._regraph([number for number, _ in live]))
         return recall.recall_id
@@ -55,9 +58,9 @@ class Telemetry:
             self._save(change, rows)
             plane.recalls.close(change, recall_id)
             meta = change.meta
-            window = np.append(np.frombuffer(meta.outcomes, "<f8"), outcome)[-WINDOW:]
+            window = np.append(np.frombuffer(meta.outcomes, "<f2"), outcome)[-WINDOW:]
             change.change(
-                outcomes=window.astype("<f8").tobytes(),
+                outcomes=window.astype("<f2").tobytes(),
                 stage_grades=meta.stage_grades + 1,
                 stage_outcome_sum=meta.stage_outcome_sum + outcome,
                 stage_tokens=meta.stage_tokens + tokens,

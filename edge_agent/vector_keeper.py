@@ -16,7 +16,6 @@ from edge_agent.reader import Reader
 from edge_agent.search import Scored
 from edge_agent.table import Flag, Structured
 from edge_agent.vectors import vector_bytes
-from shared.memory import crystallize
 from shared.memory.model import Rung
 from shared.memory.vectors import Floats, Signature
 
@@ -131,7 +130,7 @@ class VectorKeeper:
     def _fitting(self, signature: Signature, wanted: int) -> int:
         """How many more vectors fit below what a squeeze aims at: a vector demotes nothing."""
         budget = self._plane.journal.meta.budget_bytes
-        slack = max(budget - crystallize.aim_bytes(budget), self._link.reserve_bytes())
+        slack = max(budget - self._account.aim_bytes(), self._link.reserve_bytes())
         room = self._account.room_bytes() - slack
         return max(min(int(room // vector_bytes(signature.width)), wanted), 0)
 

@@ -70,7 +70,8 @@ class MemoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """B0, the provision that `budget set --fraction` is a fraction of."""
     ladder: str = "product"
     policy: Literal["crystalmem", "keep_all", "lru"] = "crystalmem"
-    eviction: Literal["last_resort", "priced"] = "last_resort"
+    eviction: Literal["last_resort", "priced"] = "priced"
+    """`priced` = an entry goes where that is cheapest; `last_resort` = when no rung is left (paper)."""
     gate: Literal["strict", "paper"] = "strict"
     accept_judge: bool = False
     """Take a draft that the gate's rules leave open when the hub's judge said yes."""

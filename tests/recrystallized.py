@@ -41,7 +41,8 @@ def recrystallized(
         site.start()
         link: dict[str, Value] = site.link_table()
         tables: dict[str, Value | Mapping[str, Value]] = {
-            "memory": {"ladder": "paper", "provision_bytes": 1 << 20},
+            # Lossy rungs are the subject here: nothing is evicted while an entry can still be demoted.
+            "memory": {"ladder": "paper", "provision_bytes": 1 << 20, "eviction": "last_resort"},
             "archive": {"mode": "never", "grace_s": 0.0},
             "link": link,
             # Drafts are asked for in `settle` and never behind the reader's back.

@@ -30,7 +30,7 @@ class EdgeSpec:
     valuation: Literal["scaled", "paper"] = "scaled"
     coupling: float = 0.3
     rho: float = 0.10
-    eviction: Literal["last_resort", "priced"] = "last_resort"
+    eviction: Literal["last_resort", "priced"] = "priced"
     generator: str = ""
     archive: bool = False
     gate: bool = True
@@ -40,7 +40,7 @@ class EdgeSpec:
 
 
 # The paper's method: its ladder and its raw values, drafts by the model at hand, no archive.
-_PAPERS = EdgeSpec(ladder="paper", valuation="paper", generator="at_hand")
+_PAPERS = EdgeSpec(ladder="paper", valuation="paper", eviction="last_resort", generator="at_hand")
 # What we ship, alone on its board: nothing is rebuilt that cannot be rebuilt exactly.
 _OURS = EdgeSpec()
 _INVENTING = replace(_PAPERS, generator="hallucinating")
@@ -73,7 +73,9 @@ def spec(name: str, seed: int) -> EdgeSpec:
         "ablate:exact": replace(_PAPERS, generator="exact", rho=1.0),
         # Ours, around what we ship.
         "ablate:no_packed": replace(_OURS, ladder="unpacked"),
-        "ablate:priced_eviction": replace(_OURS, eviction="priced"),
+        "ablate:last_resort": replace(_OURS, eviction="last_resort"),
+        "ablate:paper_values": replace(_OURS, valuation="paper"),
+        "ablate:paper_utilities": replace(_OURS, ladder="uncalibrated"),
         "ablate:rung_by_rung": replace(_OURS, moves=schedules.rung_by_rung),
         "ablate:extractive": replace(_OURS, generator="extractive"),
     }

@@ -64,7 +64,9 @@ PAPER_ABLATIONS = (
 """Table IV's, around `crystalmem`; one model that invents things (for the gate), one exact (for Prop. 6)."""
 OUR_ABLATIONS = (
     "ablate:no_packed",
-    "ablate:priced_eviction",
+    "ablate:last_resort",
+    "ablate:paper_values",
+    "ablate:paper_utilities",
     "ablate:rung_by_rung",
     "ablate:extractive",
 )

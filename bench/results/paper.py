@@ -64,7 +64,9 @@ OURS_LABELS = {
     "ablate:hallucinating": "A model that invents facts",
     "ablate:exact": "A model that knows the original (oracle)",
     "ablate:no_packed": "No lossless rung",
-    "ablate:priced_eviction": "Eviction priced, not last resort",
+    "ablate:last_resort": "Eviction as last resort, not priced",
+    "ablate:paper_values": "Values as the paper writes them",
+    "ablate:paper_utilities": "r as the paper has it, for every kind",
     "ablate:rung_by_rung": "One rung at a time, not hulls",
     "ablate:extractive": "With extractive drafts (stand-in)",
 }

@@ -104,6 +104,7 @@ def instance(seed: int, entries: int, ladder: Ladder) -> tuple[SweepColumns, flo
     zeros = np.zeros(entries, np.int64)
     columns = SweepColumns(
         number=np.arange(1, entries + 1, dtype=np.int64),
+        kind=np.zeros(entries, np.uint8),
         position=np.zeros(entries, np.int8),
         size_bytes=size.astype(np.float32),
         tokens=tokens.astype(np.float32),
@@ -114,7 +115,7 @@ def instance(seed: int, entries: int, ladder: Ladder) -> tuple[SweepColumns, flo
         id_rank=zeros,
         guarded=np.zeros(entries, np.bool_),
         exempt=np.zeros(entries, np.bool_),
-        all_layers_acked=np.zeros(entries, np.bool_),
+        protected=np.zeros(entries, np.bool_),
         stub_bytes=np.zeros(entries, np.float32),
     )
     sizes = np.ceil(columns.size_bytes.astype(np.float64))

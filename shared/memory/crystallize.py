@@ -21,7 +21,9 @@ Float32s = NDArray[np.float32]
 # Crystallize leaves the writes of a stage some room: 1 %, 256 KiB where that is more, never over 5 %.
 _SLACK_SHARE = 0.01
 _SLACK_BYTES = 256 * KIB
-_SLACK_MOST = 0.05
+# A batch in flight takes half of it; a store that tells no hub needs less.
+SLACK_LINKED = 0.05
+SLACK_ALONE = 0.02
 
 
 class Moves(Protocol):
@@ -82,14 +84,12 @@ def decide(
 ) -> Decision:
     """Vectorised water-filling. Infeasible = everything at its floor is still over the budget.
 
-    Order: hull moves with the guard; eviction of rows neither exempt nor guarded; the guard yields;
-    eviction of rows not exempt; eviction of the rest.
+    Order: hull moves with the guard, in priced mode down to eviction; eviction of rows neither exempt nor
+    guarded; the guard yields; eviction of rows not exempt; eviction of the rest.
     """
     sweep = _Sweep(columns, ladder, budget_bytes, tau, moves)
-    free = ~columns.exempt & ~columns.guarded
-    priced = mode is EvictionMode.PRICED
-    sweep.descend(None, guarded=True, evictable=free & columns.all_layers_acked if priced else None)
-    sweep.evict(free)
+    sweep.descend(None, guarded=True, evictable=competing(columns) if mode is EvictionMode.PRICED else None)
+    sweep.evict(~columns.exempt & ~columns.guarded)
     sweep.descend(columns.guarded, guarded=False)
     sweep.evict(~columns.exempt)
     sweep.evict(np.ones_like(columns.exempt))
@@ -135,10 +135,10 @@ def trace_bytes(columns: SweepColumns) -> float:
     return float(_smallest(columns).sum(dtype=np.float64))
 
 
-def aim_bytes(budget_bytes: float) -> float:
+def aim_bytes(budget_bytes: float, most_slack: float = SLACK_LINKED) -> float:
     """What Crystallize aims at under a budget, so that writes have room until the next sweep."""
     slack = max(_SLACK_SHARE * budget_bytes, _SLACK_BYTES)
-    return budget_bytes - min(_SLACK_MOST * budget_bytes, slack)
+    return budget_bytes - min(most_slack * budget_bytes, slack)
 
 
 class _Sweep:
@@ -250,9 +250,17 @@ def _present(columns: SweepColumns, position: NDArray[np.int8]) -> Float32s:
     return size
 
 
+def competing(columns: SweepColumns) -> Mask:
+    """Rows that may be evicted by price: a guard keeps fidelity, not the entry itself (DECISIONS.md 33).
+
+    A stub no smaller than the smallest rung would be no saving.
+    """
+    return ~columns.protected & (_left_behind(columns) < _smallest(columns))
+
+
 def _left_behind(columns: SweepColumns) -> Float32s:
     """What an eviction leaves of each row."""
-    return np.where(columns.all_layers_acked, np.ceil(columns.stub_bytes), np.float32(0.0))
+    return np.ceil(columns.stub_bytes)
 
 
 def _smallest(columns: SweepColumns) -> Float32s:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.memory.model import Ladder, Rung, SweepColumns
+from shared.memory.utility import utilities
 
 Float32s = NDArray[np.float32]
 
@@ -33,9 +34,9 @@ class Hull:
     freed_bytes: Float32s
 
 
-def energy(value: Float32s, utility: float, tau: float, tokens: Float32s) -> Float32s:
+def energy(value: Float32s, utility: Float32s, tau: float, tokens: Float32s) -> Float32s:
     """Eq. 6: utility forgone at a rung plus the anticipated cost of buying it back."""
-    eta: Float32s = value * np.float32(1.0 - utility) + np.float32(tau) * tokens
+    eta: Float32s = value * (np.float32(1.0) - utility) + np.float32(tau) * tokens
     return eta
 
 
@@ -43,8 +44,9 @@ def energies(columns: SweepColumns, ladder: Ladder, tau: float) -> Float32s:
     """Eq. 6 for every entry and rung, shape (rungs, entries); inf where a rung is not offered."""
     value = _worth(columns)
     eta = np.empty((len(ladder.rungs), value.size), np.float32)
-    for position, spec in enumerate(ladder.rungs):
-        eta[position] = energy(value, spec.utility, tau, columns.tokens[:, position])
+    kept = utilities(ladder).T
+    for position in range(len(ladder.rungs)):
+        eta[position] = energy(value, kept[position][columns.kind], tau, columns.tokens[:, position])
         eta[position][~np.isfinite(columns.size_bytes[:, position])] = _NEVER
     return eta
 
@@ -92,14 +94,16 @@ def hull(
     freed = np.empty((moves, n), np.float32)
     limit = guard_limit(ladder)
     size_bytes, tokens, worth = columns.size_bytes.T, columns.tokens.T, _worth(columns)
+    kept = utilities(ladder).T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for rows in chunks(n):
             position, value = columns.position[rows], worth[rows]
             size = [np.ceil(size_bytes[k, rows]) for k in range(rungs)]
-            eta = [energy(value, spec.utility, tau, tokens[k, rows]) for k, spec in enumerate(ladder.rungs)]
+            kind = columns.kind[rows]
+            eta = [energy(value, kept[k][kind], tau, tokens[k, rows]) for k in range(rungs)]
             if guarded is not None:
                 for k in range(limit + 1, rungs):
-                    size[k] = np.maximum(size[k], barrier(guarded[rows]))
+                    size[k] = np.maximum(size[k], barrier(guarded[rows] & (position < k)))
             if evictable is not None:
                 size.append(np.maximum(np.ceil(columns.stub_bytes[rows]), barrier(~evictable[rows])))
                 eta.append(value)

@@ -86,6 +86,8 @@ class Ladder:
     rungs: tuple[RungSpec, ...]
     min_saving: float
     """A lossy rung is offered only where it is this share smaller than the packed form (0 = always)."""
+    calibrated: bool = False
+    """r as measured by kind (shared.memory.calibrated) in the place of the rungs' own."""
 
     def index(self, rung: Rung) -> int:
         """Position of `rung` on this ladder; KeyError when the ladder lacks it."""
@@ -101,9 +103,13 @@ class Ladder:
 
 
 def _ladder(
-    name: str, number: int, min_saving: float, *rows: tuple[Rung, float, float, float, bool]
+    name: str,
+    number: int,
+    min_saving: float,
+    *rows: tuple[Rung, float, float, float, bool],
+    calibrated: bool = False,
 ) -> Ladder:
-    return Ladder(name, number, tuple(RungSpec(*row) for row in rows), min_saving)
+    return Ladder(name, number, tuple(RungSpec(*row) for row in rows), min_saving, calibrated)
 
 
 # Token fallbacks 64/160/320 are the tutorial's constants (spec.md 9); K = 6 interpolates.
@@ -119,6 +125,7 @@ LADDERS: dict[str, Ladder] = {
             (Rung.COMPRESSED, 0.50, 0.85, 64.0, True),
             (Rung.SKELETAL, 0.25, 0.65, 160.0, True),
             (Rung.TRACE, 0.08, 0.40, 320.0, True),
+            calibrated=True,
         ),
         _ladder(
             "paper",
@@ -164,6 +171,18 @@ LADDERS: dict[str, Ladder] = {
             (Rung.COMPRESSED, 0.50, 0.85, 64.0, True),
             (Rung.SKELETAL, 0.25, 0.65, 160.0, True),
             (Rung.TRACE, 0.08, 0.40, 320.0, True),
+            calibrated=True,
+        ),
+        # The product's with the paper's r for every kind, for comparison.
+        _ladder(
+            "uncalibrated",
+            9,
+            0.15,
+            (Rung.FULL, 1.0, 1.0, 0.0, False),
+            (Rung.PACKED, 1.0, 1.0, 0.0, True),
+            (Rung.COMPRESSED, 0.50, 0.85, 64.0, True),
+            (Rung.SKELETAL, 0.25, 0.65, 160.0, True),
+            (Rung.TRACE, 0.08, 0.40, 320.0, True),
         ),
         # Binary arms: an entry is kept verbatim, or kept packed, or gone.
         _ladder("verbatim", 6, 0.0, (Rung.FULL, 1.0, 1.0, 0.0, False)),
@@ -182,12 +201,15 @@ LADDERS: dict[str, Ladder] = {
 class SweepColumns:
     """Everything a Crystallize decision looks at, one row an entry (n rows, R rungs of the ladder).
 
+    kind: Kind, for r of Eq. 6.
     size_bytes[i, k]: mu of entry i at ladder position k; inf where the rung is not offered.
     tokens[i, k]: c of Eq. 6, the cheapest source that exists now for buying entry i back from k.
     stub_bytes: what an eviction leaves of entry i (0 where it leaves nothing).
+    exempt: evicted last. protected: evicted by price never, by last resort like the others.
     """
 
     number: NDArray[np.int64]
+    kind: NDArray[np.uint8]
     position: NDArray[np.int8]
     size_bytes: NDArray[np.float32]
     tokens: NDArray[np.float32]
@@ -198,7 +220,7 @@ class SweepColumns:
     id_rank: NDArray[np.int64]
     guarded: NDArray[np.bool_]
     exempt: NDArray[np.bool_]
-    all_layers_acked: NDArray[np.bool_]
+    protected: NDArray[np.bool_]
     stub_bytes: NDArray[np.float32]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.memory.model import Ladder, Promotion, Rung, Source
+from shared.memory.utility import utilities
 
 Float32s = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -31,6 +32,7 @@ class RecoveryColumns:
     """
 
     number: NDArray[np.int64]
+    kind: NDArray[np.uint8]
     position: NDArray[np.int8]
     overlay_position: NDArray[np.int8]
     size_bytes: Float32s
@@ -79,7 +81,9 @@ class _Recovery:
         self._columns = columns
         self._caps = caps
         self._rungs = [*(spec.rung for spec in ladder.rungs), Rung.EVICTED]
-        self._utility = np.array([*(spec.utility for spec in ladder.rungs), 0.0])
+        kept = utilities(ladder).astype(np.float64)
+        # Nothing is kept of what is evicted.
+        self._utility = np.column_stack([kept, np.zeros(len(kept))])[columns.kind]
         overlaid = columns.overlay_position >= 0
         self._shown = np.where(overlaid, columns.overlay_position, columns.position).astype(np.int64)
         self._overlay_bytes = np.where(overlaid, columns.overlay_bytes, 0.0).astype(np.float64)
@@ -98,9 +102,10 @@ class _Recovery:
         # A base as useful as its overlay replaces it; a lower one would show nothing new.
         held = self._sizes[rows, base] + self._overlay_bytes[rows]
         growth = self._sizes[np.ix_(rows, targets)] - held[:, None]
-        shown = self._utility[self._shown[rows]]
-        growth[(targets >= base[:, None]) | (self._utility[targets] < shown[:, None])] = np.inf
-        gain = self._utility[self._rest] - shown
+        shown = self._utility[rows, self._shown[rows]]
+        offered = self._utility[np.ix_(rows, targets)]
+        growth[(targets >= base[:, None]) | (offered < shown[:, None])] = np.inf
+        gain = self._utility[rows, self._rest] - shown
         waiting = self._by_density(rows, gain, growth[:, 0])
         link, purse = columns.archive_bytes[rows].astype(np.float64), self._caps.archive_bytes
         freed = True
@@ -125,7 +130,8 @@ class _Recovery:
         target, origin = target[rows], self._shown[rows]
         growth = self._sizes[rows, target] - self._overlay_bytes[rows]
         tokens = columns.draft_tokens[rows, target].astype(np.float64)
-        order = self._by_density(rows, self._utility[target] - self._utility[origin], tokens)
+        gain = self._utility[rows, target] - self._utility[rows, origin]
+        order = self._by_density(rows, gain, tokens)
         room = (self._headroom, self._tokens)
         choice, (self._headroom, self._tokens) = _greedy(growth[order][:, None], tokens[order], room)
         drafted = order[choice >= 0]

@@ -98,7 +98,7 @@ class _Steps:
         heights = list(energies(columns, ladder, tau))
         if guarded is not None:
             for k in range(guard_limit(ladder) + 1, len(sizes)):
-                sizes[k] = np.where(guarded, np.float32(np.inf), sizes[k])
+                sizes[k] = np.where(guarded & (columns.position < k), np.float32(np.inf), sizes[k])
         if evictable is not None:
             sizes.append(np.where(evictable, np.ceil(columns.stub_bytes), np.float32(np.inf)))
             heights.append(np.fmax(columns.value, np.float32(0.0)))

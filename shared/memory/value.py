@@ -29,8 +29,12 @@ _PRIOR_FLOOR = 0.1
 _PRIOR_RECALLS = 5.0
 # An influence that is not positive is believed only from this many grades on: with equal outcomes it is 0.
 _TRUSTED_GRADES = 5
-# Outcomes closer together than this are equal; rounding alone would make an advantage of +-1.
-_EQUAL_OUTCOMES = 1e-9
+# How fast an entry that nobody touches is forgotten, in halvings a turn of the store.
+_FADING = 0.3
+_MOST_HALVINGS = 8.0
+# Outcomes closer together than this are equal: the window is kept to three digits, and rounding alone would
+# make an advantage of +-1.
+_EQUAL_OUTCOMES = 1e-3
 # Influence fades for ever without reaching 0; less than this is not "positive", or 1 / P90 overflows.
 _LEAST_POSITIVE = 1e-9
 # Skeletal on the tutorial's constants: 1 - r = .35 of the value, bought back for 160 tokens.
@@ -83,10 +87,24 @@ class ValueColumns:
     recalls: NDArray[np.int32]
     age_stages: Floats
     edges: Edges
+    idle_turns: Floats
+    text_bytes: Floats
 
 
-def weights(scores: ArrayLike) -> Floats:
-    """w of Eq. 8: scores of the entries returned, clipped at 0, sum 1; uniform when none is positive."""
+def weights(scores: ArrayLike, mode: ValueMode = ValueMode.PRODUCT) -> Floats:
+    """w of Eq. 8 for the entries returned, sum 1.
+
+    Paper: by score, clipped at 0; uniform when none is positive. Product: by the square of what the score is
+    above the weakest hit's, which is about what would come in an entry's place (DECISIONS.md 35).
+    """
+    if mode is ValueMode.PAPER:
+        return _shares(scores)
+    score = np.nan_to_num(np.asarray(scores, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    margin = score - score.min(initial=np.inf) if score.size > 1 else np.abs(score)
+    return _shares(_shares(margin) ** 2)
+
+
+def _shares(scores: ArrayLike) -> Floats:
     score = np.nan_to_num(np.asarray(scores, np.float64), nan=0.0, posinf=0.0, neginf=0.0).clip(min=0.0)
     top = score.max(initial=0.0)
     if top <= 0.0:
@@ -137,12 +155,14 @@ def scale(coupled_values: ArrayLike) -> float:
 
 
 def prior(coupled_values: ArrayLike, recalls: ArrayLike, age_stages: ArrayLike) -> Floats:
-    """v0 * (1 + h / (h + 5)), unscaled: what an entry is worth before grades say so."""
-    positive = _positive(coupled_values)
-    median = float(np.median(positive)) if positive.size else PRIOR_VALUE
+    """v0 * (1 + h / (h + 5)), unscaled: the paper mode's, where grades say nothing yet."""
     fading = np.exp(-np.maximum(np.asarray(age_stages, np.float64), 0.0) / _PRIOR_STAGES)
     used = np.maximum(np.asarray(recalls, np.float64), 0.0)
-    return median * np.maximum(fading, _PRIOR_FLOOR) * (1.0 + used / (used + _PRIOR_RECALLS))
+    return (
+        _typical_value(coupled_values)
+        * np.maximum(fading, _PRIOR_FLOOR)
+        * (1.0 + used / (used + _PRIOR_RECALLS))
+    )
 
 
 def coupled_values(columns: ValueColumns, lam: float = LAMBDA) -> Floats:
@@ -157,13 +177,37 @@ def values(
     factor: float | None = None,
     lam: float = LAMBDA,
 ) -> NDArray[np.float32]:
-    """The v of Eq. 6. `factor` is the scale fitted at the last stage's end; None fits it now."""
+    """The v of Eq. 6. `factor` is the scale fitted at the last stage's end; None fits it now.
+
+    Product: what the entry may be expected to serve, and what it has been seen to serve on top of that.
+    """
     tilde = coupled_values(columns, lam)
-    s = 1.0 if mode is ValueMode.PAPER else scale(tilde) if factor is None else factor
+    if mode is ValueMode.PAPER:
+        return _as_written(columns, tilde).astype(np.float32)
+    s = scale(tilde) if factor is None else factor
+    believed = np.where(tilde < 0, _TRUSTED_GRADES / (_TRUSTED_GRADES + columns.grades), 1.0)
+    return (s * (expected(columns, tilde) * believed + np.maximum(tilde, 0.0))).astype(np.float32)
+
+
+def expected(columns: ValueColumns, tilde: ArrayLike) -> Floats:
+    """Unscaled: what an entry will serve, before grades say so (DECISIONS.md 35).
+
+    As much as it was recalled, less the longer it was not touched, more the longer its text is: then equal
+    expectations cost the same a byte, and the front takes of each entry what it can spare.
+    """
+    recency = np.exp2(-np.minimum(_FADING * np.maximum(columns.idle_turns, 0.0), _MOST_HALVINGS))
+    size = np.maximum(columns.text_bytes, 1.0)
+    typical = float(np.median(size)) if size.size else 1.0
+    recalled: Floats = 1.0 + np.maximum(columns.recalls, 0).astype(np.float64)
+    return _typical_value(tilde) * recalled * recency * size / typical
+
+
+def _as_written(columns: ValueColumns, tilde: Floats) -> Floats:
+    """Eq. 9 as it is, and a prior where there are no grades: without one nothing new could stay."""
     unproven = (columns.grades == 0) | ((columns.influence <= 0) & (columns.grades < _TRUSTED_GRADES))
     worth = np.where(unproven, prior(tilde, columns.recalls, columns.age_stages), np.maximum(tilde, 0.0))
     disproven = (columns.influence < 0) & (columns.grades >= _TRUSTED_GRADES)
-    return (s * np.where(disproven, 0.0, worth)).astype(np.float32)
+    return np.where(disproven, 0.0, worth)
 
 
 def default_tau(values: ArrayLike, mode: ValueMode = ValueMode.PRODUCT) -> float:
@@ -173,6 +217,11 @@ def default_tau(values: ArrayLike, mode: ValueMode = ValueMode.PRODUCT) -> float
     value = np.asarray(values, np.float64)
     median = float(np.median(value)) if value.size else PRIOR_VALUE
     return _SKELETAL_LOSS * median / _SKELETAL_TOKENS
+
+
+def _typical_value(coupled_values: ArrayLike) -> float:
+    positive = _positive(coupled_values)
+    return float(np.median(positive)) if positive.size else PRIOR_VALUE
 
 
 def _positive(coupled_values: ArrayLike) -> Floats:

@@ -91,7 +91,7 @@ def test_evicted_entries_are_listed_whole_and_come_back_exact(archived: tuple[Ed
         listed = _all_evicted(client)
         live = edge.held()
         assert {row["id"] for row in listed} | live.keys() == written.keys()
-        assert all(row["restorable"] and row["reason"] == "budget" for row in listed)
+        assert all(row["restorable"] and row["reason"] == "priced" for row in listed)
         client.set_budget(bytes=100_000)
         entry = listed[0]["id"]
         assert client.restore(entry)["rung"] == "packed"

@@ -30,7 +30,8 @@ QUESTION = "who keeps the lighthouse?"
 
 def tables(**ondevice: str | float | bool) -> Tables:
     return {
-        "memory": {"provision_bytes": 128 * 1024, "rho": 1.0},
+        # Lossy rungs are the subject here: nothing is evicted while an entry can still be demoted.
+        "memory": {"provision_bytes": 128 * 1024, "rho": 1.0, "eviction": "last_resort"},
         "idle": {"window_s": 0.05, "pace_s": 0.2},
         "ondevice": {"folder": str(MODEL), "max_prompt_tokens": 1800, **ondevice},
     }

@@ -41,7 +41,8 @@ def test_the_same_recalls_before_and_after_a_restart_at_every_rung(
     rows = households.rows(ENTRIES - CRATES)
     texts = [*(row["text"] for row in rows if row["type"] == "episode"), *_crates()]
     questions = [row["question"] for row in rows if row["type"] == "question"][:QUERIES]
-    tables = {**STILL, "memory": {"provision_bytes": PROVISION_BYTES, "ladder": ladder}}
+    memory = {"provision_bytes": PROVISION_BYTES, "ladder": ladder, "eviction": "last_resort"}
+    tables = {**STILL, "memory": memory}
     if vectors:
         make_embedder(tmp_path / "models" / "tiny")
         tables["embedder"] = {"model": "tiny", "models_dir": str(tmp_path / "models")}

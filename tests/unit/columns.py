@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from shared.memory.model import LADDERS, Ladder, SweepColumns
+from shared.memory.model import LADDERS, Kind, Ladder, SweepColumns
 from shared.memory.recrystallize import RecoveryColumns
 
 PRODUCT = LADDERS["product"]
@@ -21,6 +21,7 @@ def sweep_columns(sizes: Sequence[Sequence[float]], **given: Any) -> SweepColumn
     n = len(sizes)
     columns: dict[str, Any] = {
         "number": np.arange(n) + 100,
+        "kind": np.full(n, Kind.KNOWLEDGE),
         "position": np.zeros(n),
         "size_bytes": sizes,
         "tokens": np.zeros(np.shape(sizes)),
@@ -31,7 +32,7 @@ def sweep_columns(sizes: Sequence[Sequence[float]], **given: Any) -> SweepColumn
         "id_rank": np.arange(n),
         "guarded": np.zeros(n),
         "exempt": np.zeros(n),
-        "all_layers_acked": np.zeros(n),
+        "protected": np.zeros(n),
         "stub_bytes": np.zeros(n),
     } | given
     return SweepColumns(**_typed(columns, n, len(sizes[0]) if n else 5))
@@ -44,6 +45,7 @@ def recovery_columns(
     n = len(sizes)
     columns: dict[str, Any] = {
         "number": np.arange(n) + 100,
+        "kind": np.full(n, Kind.KNOWLEDGE),
         "position": position,
         "overlay_position": np.full(n, -1),
         "size_bytes": sizes,
@@ -64,9 +66,10 @@ def recovery_columns(
 
 _TYPES = {
     np.int64: ("number", "last_recall", "created", "id_rank"),
+    np.uint8: ("kind",),
     np.int8: ("position", "overlay_position"),
     np.int32: ("recalls_last_stage",),
-    np.bool_: ("guarded", "exempt", "all_layers_acked", "exact_source", "model_source"),
+    np.bool_: ("guarded", "exempt", "protected", "exact_source", "model_source"),
 }
 
 
@@ -105,6 +108,7 @@ def stores(draw: st.DrawFn, ladder: Ladder, *, most: int = 6, marks: bool = True
         return draw(st.lists(strategy, min_size=n, max_size=n))
 
     flags = st.booleans() if marks else st.just(False)
+    exempt, protected = column(flags), column(flags)
     return sweep_columns(
         [draw(sizes(ladder, at)) for at in position],
         position=position,
@@ -118,9 +122,9 @@ def stores(draw: st.DrawFn, ladder: Ladder, *, most: int = 6, marks: bool = True
         created=column(st.integers(-1, 1)),
         id_rank=draw(st.permutations(range(n))),
         guarded=column(flags),
-        exempt=column(flags),
-        all_layers_acked=column(flags),
-        stub_bytes=column(st.integers(0, 24)),
+        exempt=[a or b for a, b in zip(exempt, protected, strict=True)],
+        protected=protected,
+        stub_bytes=column(st.integers(0, 24) if marks else st.just(0)),
     )
 
 
@@ -130,6 +134,6 @@ def bytes_at(columns: SweepColumns, position: Sequence[int] | np.ndarray[Any, An
     for row, at in enumerate(position):
         if at < columns.size_bytes.shape[1]:
             total += float(columns.size_bytes[row, at])
-        elif columns.all_layers_acked[row]:
+        else:
             total += float(columns.stub_bytes[row])
     return total

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shared.errors import PermanentError
 from shared.memory.crystallize import (
+    SLACK_ALONE,
     Decision,
     aim_bytes,
     decide,
@@ -75,7 +76,7 @@ def test_an_empty_store_fits_any_budget_from_nothing_up() -> None:
 
 
 def test_a_dry_run_changes_nothing() -> None:
-    columns = sweep_columns([ROW] * 3, all_layers_acked=[1, 1, 1], stub_bytes=[8] * 3)
+    columns = sweep_columns([ROW] * 3, stub_bytes=[8] * 3)
     before = {name: column.copy() for name, column in vars(columns).items()}
     decide(columns, PRODUCT, 24, PRICED, TAU)
     assert all((before[name] == column).all() for name, column in vars(columns).items())
@@ -87,7 +88,7 @@ def test_a_row_whose_present_size_is_unknown_is_refused() -> None:
 
 
 def test_floor_and_trace_bytes() -> None:
-    columns = sweep_columns([ROW, ROW, ROW], all_layers_acked=[0, 1, 1], stub_bytes=[8, 8, 24])
+    columns = sweep_columns([ROW, ROW, ROW], stub_bytes=[0, 8, 24])
     # A stub larger than the trace is no saving.
     assert floor_bytes(columns) == 0 + 8 + 10
     assert trace_bytes(columns) == 30
@@ -99,6 +100,7 @@ def test_floor_and_trace_bytes() -> None:
 )
 def test_the_aim_leaves_room_for_writes(budget: float, aim: float) -> None:
     assert aim_bytes(budget) == pytest.approx(aim)
+    assert aim_bytes(budget, SLACK_ALONE) == pytest.approx(max(aim, 0.98 * budget))
 
 
 # --- order and energy ----------------------------------------------------------------------------
@@ -267,19 +269,19 @@ def test_an_entry_that_was_below_skeletal_before_it_was_guarded_does_not_count()
 
 
 @settings(max_examples=60)
-@given(st.data(), ladders, modes, shares)
+@given(st.data(), ladders, shares)
 def test_the_guard_yields_only_when_all_free_rows_are_gone(
-    data: st.DataObject, ladder: Ladder, mode: EvictionMode, share: float
+    data: st.DataObject, ladder: Ladder, share: float
 ) -> None:
     columns = data.draw(stores(ladder))
-    decision = decide(columns, ladder, between(columns, share), mode, TAU)
+    decision = decide(columns, ladder, between(columns, share), LAST_RESORT, TAU)
     limit = np.maximum(columns.position, guard_limit(ladder))
     yielded = columns.guarded & (decision.position > limit)
     assert decision.guard_yielded == yielded.sum()
     kept = ~columns.guarded & ~columns.exempt & (decision.position < len(ladder.rungs))
     for row in np.flatnonzero(kept & yielded.any()):
         # A free row is still there only where its stub would be no smaller.
-        assert columns.all_layers_acked[row]
+        assert columns.stub_bytes[row] > 0
         assert columns.stub_bytes[row] >= columns.size_bytes[row, decision.position[row]]
 
 

@@ -189,7 +189,7 @@ async def test_no_vector_beyond_the_budget(house: House) -> None:
     parts = house.parts
     await parts.thread.run(fill, parts.store, 300, 300)
     await parts.thread.run(parts.store.shrink)
-    budget = parts.store.account.disk_bytes() - parts.store.meta.empty_bytes + 10_000
+    budget = parts.store.account.disk_bytes() - parts.store.meta.empty_bytes + 6_000
     await parts.thread.run(parts.store.set_budget, budget)
     kept = await house.embedding.fill(never)
     usage = await parts.thread.run(parts.store.usage)

@@ -42,6 +42,8 @@ def value_columns(raw: list[float], **given_columns: Any) -> ValueColumns:
         "recalls": np.zeros(n, np.int32),
         "age_stages": np.zeros(n),
         "edges": no_edges(n),
+        "idle_turns": np.zeros(n),
+        "text_bytes": np.full(n, 100.0),
     }
     columns |= {k: v if k == "edges" else np.asarray(v) for k, v in given_columns.items()}
     return ValueColumns(influence=np.asarray(raw, float), **columns)
@@ -54,7 +56,7 @@ def test_golden_influence() -> None:
     assert influence(0.2, 0.5, 1.0, [0, 0, 1, 1]) == pytest.approx(0.95 * 0.2 + 0.05 * 0.5 * 1, abs=1e-12)
 
 
-@pytest.mark.parametrize("window", [[0.7], [], [0.1] * 10, [0.1 + 0.2, 0.3]])
+@pytest.mark.parametrize("window", [[0.7], [], [0.1] * 10, [0.1 + 0.2, 0.3], [float(np.float16(0.3)), 0.3]])
 def test_no_spread_no_advantage(window: list[float]) -> None:
     assert advantage(window[-1] if window else 1.0, window) == 0.0
 
@@ -79,23 +81,26 @@ def test_decay_is_gamma_per_stage() -> None:
     assert decay([1.0, 1.0, -1.0], [0, 2, 1]) == pytest.approx([1.0, 0.9025, -0.95])
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
-def test_weights_are_shares(scores: list[float]) -> None:
-    share = weights(scores)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.sampled_from(ValueMode))
+def test_weights_are_shares(scores: list[float], mode: ValueMode) -> None:
+    share = weights(scores, mode)
     assert (share >= 0).all()
     assert share.sum() == pytest.approx(1.0)
-    if max(scores) > 0:
-        assert (share[np.asarray(scores) <= 0] == 0).all()
-        assert share[np.argmax(scores)] == share.max()
+    assert share[np.argmax(scores)] == share.max()
 
 
-def test_weights_without_any_score_are_uniform() -> None:
-    assert weights([-1.0, 0.0, math.nan, -3.0]) == pytest.approx([0.25] * 4)
+def test_weights_of_the_paper_are_the_scores_proportions() -> None:
+    assert weights([3.0, 1.0], ValueMode.PAPER) == pytest.approx([0.75, 0.25])
+    assert weights([2.0, -1.0, 0.0], ValueMode.PAPER) == pytest.approx([1.0, 0.0, 0.0])
+    assert weights([-1.0, 0.0, math.nan, -3.0], ValueMode.PAPER) == pytest.approx([0.25] * 4)
+
+
+def test_weights_are_by_what_would_come_in_an_entrys_place() -> None:
+    # 3 and 1 above the weakest: 9 to 1.
+    assert weights([5.0, 3.0, 2.0]) == pytest.approx([0.9, 0.1, 0.0])
+    assert weights([7.0]) == pytest.approx([1.0])
+    assert weights([2.0, 2.0]) == pytest.approx([0.5, 0.5])
     assert weights([]).size == 0
-
-
-def test_weights_keep_proportions() -> None:
-    assert weights([3.0, 1.0]) == pytest.approx([0.75, 0.25])
 
 
 # --- Eq. 9 ---------------------------------------------------------------------------------------
@@ -144,81 +149,103 @@ def test_values_that_have_all_but_faded_do_not_blow_up_the_scale() -> None:
     assert values(value_columns([1e-310] * 40 + [0.0], grades=[9] * 40 + [0]))[-1] == pytest.approx(0.05)
 
 
-def test_paper_mode_does_not_scale() -> None:
-    columns = value_columns([0.01] * 30)
-    assert values(columns, ValueMode.PAPER) == pytest.approx([0.01] * 30)
-    assert values(columns) == pytest.approx([0.5] * 30)
-
-
 def test_a_stage_keeps_the_factor_of_its_start() -> None:
-    assert values(value_columns([0.01] * 30), factor=2.0) == pytest.approx([0.02] * 30)
+    assert values(value_columns([0.01] * 30), factor=2.0) == pytest.approx([0.04] * 30)
 
 
-# --- v of Eq. 6 ----------------------------------------------------------------------------------
+# --- v of Eq. 6: the paper's -----------------------------------------------------------------------
 
 
-def test_graded_entries_have_their_scaled_coupled_value_and_never_less_than_nothing() -> None:
+def papers(raw: list[float], **given_columns: Any) -> Any:
+    return values(value_columns(raw, **given_columns), ValueMode.PAPER)
+
+
+def test_paper_mode_does_not_scale() -> None:
+    assert papers([0.01] * 30) == pytest.approx([0.01] * 30)
+
+
+def test_graded_entries_have_their_coupled_value_and_never_less_than_nothing() -> None:
     edges = Edges.symmetric(3, [1], [2], [1])
-    columns = value_columns([0.2, 0.0, -0.9], edges=edges)
     # Row 1 is pulled below 0 by its neighbour, row 2 is itself negative with enough grades.
-    assert values(columns) == pytest.approx([0.2, 0.0, 0.0])
+    assert papers([0.2, 0.0, -0.9], edges=edges) == pytest.approx([0.2, 0.0, 0.0])
 
 
 def test_idle_stages_decay_before_anything_else() -> None:
     columns = value_columns([0.2, 0.2], idle_stages=[0, 3])
-    assert values(columns) == pytest.approx([0.2, 0.2 * 0.95**3])
+    assert values(columns, ValueMode.PAPER) == pytest.approx([0.2, 0.2 * 0.95**3])
     assert coupled_values(columns) == pytest.approx([0.2, 0.2 * 0.95**3])
 
 
 def test_a_never_graded_entry_starts_at_the_median_and_fades() -> None:
-    columns = value_columns(
-        [0.1, 0.3, 0.8, 0.0, 0.0, 0.0], grades=[9, 9, 9, 0, 0, 0], age_stages=[0, 0, 0, 0, 7, 70]
-    )
-    assert values(columns)[3:] == pytest.approx([0.3, 0.3 * math.exp(-1), 0.03])
+    found = papers([0.1, 0.3, 0.8, 0.0, 0.0, 0.0], grades=[9, 9, 9, 0, 0, 0], age_stages=[0, 0, 0, 0, 7, 70])
+    assert found[3:] == pytest.approx([0.3, 0.3 * math.exp(-1), 0.03])
 
 
-def test_recalls_raise_the_prior_to_at_most_twice() -> None:
+def test_recalls_raise_the_papers_prior_to_at_most_twice() -> None:
     assert prior([1.0], [0, 5, 10_000], [0, 0, 0]) == pytest.approx([1.0, 1.5, 2.0], rel=1e-3)
 
 
 def test_the_prior_is_five_hundredths_while_nothing_is_positive() -> None:
-    columns = value_columns([-0.1, 0.0], grades=[9, 0])
-    assert values(columns) == pytest.approx([0.0, 0.05])
+    assert papers([-0.1, 0.0], grades=[9, 0]) == pytest.approx([0.0, 0.05])
 
 
-def test_a_disproven_entry_is_worth_nothing_whatever_its_neighbours_are() -> None:
+def test_a_disproven_entry_is_worth_nothing_to_the_paper_whatever_its_neighbours_are() -> None:
     edges = Edges.symmetric(2, [0], [1], [1])
     columns = value_columns([0.9, -0.1], edges=edges)
     assert coupled_values(columns)[1] > 0
-    assert values(columns)[1] == 0
+    assert values(columns, ValueMode.PAPER)[1] == 0
 
 
 def test_few_bad_grades_are_not_believed_and_five_are() -> None:
-    columns = value_columns([0.4, -0.1, -0.1], grades=[9, 4, 5])
-    assert values(columns) == pytest.approx([0.4, 0.4, 0.0])
+    assert papers([0.4, -0.1, -0.1], grades=[9, 4, 5]) == pytest.approx([0.4, 0.4, 0.0])
+    assert papers([0.4, 0.0, 0.0], grades=[9, 4, 5]) == pytest.approx([0.4, 0.4, 0.0])
 
 
-def test_equal_outcomes_are_no_evidence_until_there_are_five() -> None:
-    columns = value_columns([0.4, 0.0, 0.0], grades=[9, 4, 5])
-    assert values(columns) == pytest.approx([0.4, 0.4, 0.0])
+# --- v of Eq. 6: ours --------------------------------------------------------------------------------
 
 
-def test_the_prior_is_scaled_like_the_rest() -> None:
+def test_what_was_served_comes_on_top_of_what_may_be_expected() -> None:
+    # The median of what is positive is .3: expected of each, and .1, .3 and .8 have been seen.
+    found = values(value_columns([0.1, 0.3, 0.8, 0.0], grades=[9, 9, 9, 0]))
+    assert found == pytest.approx([0.4, 0.6, 1.1, 0.3])
+
+
+def test_what_did_badly_is_expected_less_of_the_more_often_it_did() -> None:
+    found = values(value_columns([0.4, -0.1, -0.1, -0.1], grades=[9, 0, 5, 45]))
+    assert found[1:] == pytest.approx([0.4, 0.2, 0.04])
+
+
+def test_an_entry_is_expected_to_serve_as_often_as_it_was_recalled() -> None:
+    found = values(value_columns([0.4, 0.0, 0.0], grades=[9, 0, 0], recalls=[0, 0, 3]))
+    assert found[2] == pytest.approx(4 * found[1])
+
+
+def test_an_untouched_entry_fades_by_the_turns_of_its_store_not_by_stages() -> None:
+    columns = value_columns(
+        [0.0] * 4, grades=[0] * 4, idle_turns=[0, 1 / 0.3, 2 / 0.3, 1e9], age_stages=[70] * 4
+    )
+    assert values(columns) == pytest.approx([0.05, 0.025, 0.0125, 0.05 / 2**8])
+
+
+def test_equal_expectations_cost_the_same_a_byte() -> None:
+    found = values(value_columns([0.0] * 3, grades=[0] * 3, text_bytes=[50, 100, 400]))
+    assert found == pytest.approx([0.025, 0.05, 0.2])
+
+
+def test_expectations_are_scaled_like_the_rest() -> None:
     columns = value_columns([0.01] * 30 + [0.0], grades=[9] * 30 + [0])
     assert values(columns)[-1] == pytest.approx(0.5)
-
-
-def test_a_never_graded_entry_does_not_take_its_neighbours_value() -> None:
-    edges = Edges.symmetric(3, [0], [2], [4])
-    columns = value_columns([0.4, 0.4, 0.0], grades=[9, 9, 0], edges=edges)
-    # Coupled values are .4, .4, .12: their median is .4.
-    assert values(columns) == pytest.approx([0.4, 0.4, 0.4])
 
 
 @given(
     st.lists(
         st.tuples(
-            st.floats(-2, 2), st.integers(0, 9), st.integers(0, 50), st.floats(0, 99), st.integers(0, 40)
+            st.floats(-2, 2),
+            st.integers(0, 9),
+            st.integers(0, 50),
+            st.floats(0, 99),
+            st.integers(0, 40),
+            st.integers(0, 10**6),
         ),
         min_size=1,
         max_size=60,
@@ -226,7 +253,7 @@ def test_a_never_graded_entry_does_not_take_its_neighbours_value() -> None:
     st.sampled_from(ValueMode),
 )
 def test_values_are_finite_and_not_negative(rows: list[tuple[Any, ...]], mode: ValueMode) -> None:
-    raw, grades, recalls, age, idle = (list(column) for column in zip(*rows, strict=True))
+    raw, grades, recalls, age, idle, size = (list(column) for column in zip(*rows, strict=True))
     pairs = np.arange(len(rows) - 1)
     columns = value_columns(
         raw,
@@ -234,6 +261,8 @@ def test_values_are_finite_and_not_negative(rows: list[tuple[Any, ...]], mode: V
         recalls=recalls,
         age_stages=age,
         idle_stages=idle,
+        idle_turns=age,
+        text_bytes=size,
         edges=Edges.symmetric(len(rows), pairs, pairs + 1, np.ones(len(pairs))),
     )
     worth = values(columns, mode)
